@@ -1,0 +1,27 @@
+//! The rules of Tagwerk, and nothing else.
+//!
+//! Pure functions over plain values: no IO, no clock, no randomness, no serialisation. Time and random numbers are
+//! arguments ([`Ctx`]). Everything that decides whether a job may move, and where to, is [`transition::decide`].
+//!
+//! Deliberately absent: names of queues and types (the engine knows them), payloads (opaque to every rule), stores.
+
+pub mod attempt;
+pub mod event;
+pub mod idempotency;
+pub mod job;
+pub mod limits;
+pub mod priority;
+pub mod rejection;
+pub mod retention;
+pub mod retry;
+pub mod time;
+pub mod transition;
+
+pub use attempt::{Attempt, AttemptEnd, Before, ErrorClass, Lease, LeaseBits};
+pub use event::{Action, Caller, Ctx, Event, Grant, Outcome, Report, ReportHash};
+pub use job::{Cause, Failure, FailureClass, Job, JobId, NewJob, OnUnknown, Reason, Status};
+pub use priority::Priority;
+pub use rejection::{Call, Rejection};
+pub use retry::{Jitter, RetryOverrides, RetryPolicy};
+pub use time::Timestamp;
+pub use transition::{Answer, History, Step, decide, overdue};

@@ -1,0 +1,1 @@
+//! Which jobs may be deleted by age. (Under construction.)
