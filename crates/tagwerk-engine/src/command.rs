@@ -1,0 +1,337 @@
+//! Commands: what callers ask of the engine, already checked at the door, and what they are answered.
+
+use tagwerk_core::idempotency::{OnDuplicate, OnMismatch, Scope};
+use tagwerk_core::{Action, JobId, OnUnknown, Outcome, Priority, Rejection, RetryOverrides, Timestamp};
+
+use crate::row::{FullJob, Progress, Subject, Tombstone, TypeSettings};
+use crate::store::Filter;
+
+/// When a new job becomes due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Start {
+    /// At once.
+    #[default]
+    Now,
+    /// After this many milliseconds.
+    AfterMs(i64),
+    /// At this time; at once if it has passed.
+    At(Timestamp),
+}
+
+/// Maximum age of a new job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MaxAge {
+    /// Counted from the enqueue (and anew from a retry out of review), in milliseconds.
+    AfterMs(i64),
+    /// An instant.
+    At(Timestamp),
+}
+
+/// A job to be accepted. `None` leaves a field to the type's settings and then to the server's.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct EnqueueJob {
+    /// Its type.
+    pub kind: String,
+    /// Its queue.
+    pub queue: Option<String>,
+    /// JSON text, byte for byte. `None` = `{}`.
+    pub payload: Option<String>,
+    /// Higher goes first.
+    pub priority: Option<Priority>,
+    /// When it becomes due.
+    pub start: Start,
+    /// Maximum age.
+    pub max_age: Option<MaxAge>,
+    /// Retries allowed.
+    pub max_retries: Option<u32>,
+    /// Lease losses that end it.
+    pub max_lease_losses: Option<u32>,
+    /// Lease length in milliseconds.
+    pub lease_ms: Option<i64>,
+    /// Hard limit of one attempt in milliseconds.
+    pub timeout_ms: Option<i64>,
+    /// Back-off fields.
+    pub retry: RetryOverrides,
+    /// What an unknown outcome leads to.
+    pub on_unknown: Option<OnUnknown>,
+    /// Idempotency key.
+    pub key: Option<String>,
+    /// Scope of the key.
+    pub scope: Option<Scope>,
+    /// Life of the key after the end in milliseconds.
+    pub ttl_ms: Option<i64>,
+    /// What a second enqueue with the key does.
+    pub on_duplicate: Option<OnDuplicate>,
+    /// What a second enqueue with other content does.
+    pub on_mismatch: Option<OnMismatch>,
+    /// Business object.
+    pub subject: Option<Subject>,
+    /// The caller's own id for a chain of work.
+    pub correlation_id: Option<String>,
+    /// W3C trace context.
+    pub traceparent: Option<String>,
+}
+
+/// Jobs to be accepted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Enqueue {
+    /// The jobs.
+    pub jobs: Vec<EnqueueJob>,
+    /// Whether one refused job refuses all.
+    pub mode: BulkMode,
+}
+
+/// How the items of a bulk enqueue hang together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BulkMode {
+    /// Each is judged by itself.
+    Each,
+    /// All or none.
+    Atomic,
+}
+
+/// What became of one job of an [`Enqueue`].
+#[derive(Clone, Debug, PartialEq)]
+pub enum Enqueued {
+    /// It was created.
+    Created(Box<FullJob>),
+    /// The key belongs to this job.
+    Existing {
+        /// The job that has the key.
+        job: Box<FullJob>,
+        /// What was sent differs from what was first sent with the key.
+        payload_differs: bool,
+        /// `on_duplicate: replace` was asked for: whether the job was rewritten.
+        replaced: Option<bool>,
+    },
+    /// The key belongs to a job that retention has pruned.
+    Pruned {
+        /// Its id.
+        id: JobId,
+        /// What is left of it.
+        tombstone: Tombstone,
+        /// What was sent differs from what was first sent with the key.
+        payload_differs: bool,
+    },
+}
+
+/// A claim.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Claim {
+    /// Who claims.
+    pub worker: String,
+    /// Which jobs.
+    pub filter: Filter,
+    /// At most this many.
+    pub max_jobs: usize,
+    /// Lease length in milliseconds, over all other settings.
+    pub lease_ms: Option<i64>,
+    /// How long to wait for a job in milliseconds; 0 answers at once.
+    pub wait_ms: i64,
+    /// Repeating the claim with the same value returns the same leases.
+    pub request_id: Option<String>,
+    /// The worker's software, for the list of workers.
+    pub agent: Option<String>,
+}
+
+/// A job handed out.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Claimed {
+    /// The job, running.
+    pub job: FullJob,
+    /// The token that fences its lease.
+    pub token: String,
+}
+
+/// Answer to a [`Claim`].
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct ClaimAnswer {
+    /// The jobs handed out.
+    pub jobs: Vec<Claimed>,
+    /// They had been handed out before to the same `request_id`.
+    pub replayed: bool,
+    /// When none: the next due time that time alone will bring, if any.
+    pub next_due_at: Option<Timestamp>,
+}
+
+/// Who makes a call about an attempt.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Holder {
+    /// The lease token, if one was sent.
+    pub token: Option<String>,
+    /// The `worker_id`, if one was sent.
+    pub worker: Option<String>,
+}
+
+/// What a worker says about a job that it holds.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Said {
+    /// `complete`, `fail`, `release`.
+    Report {
+        /// The outcome.
+        outcome: Outcome,
+        /// JSON text of the result (only for completed).
+        result: Option<String>,
+    },
+    /// `heartbeat`.
+    Heartbeat {
+        /// Progress, if it came along.
+        progress: Option<Progress>,
+    },
+    /// `checkpoint`: JSON text.
+    Checkpoint(String),
+}
+
+/// One call of a worker about one job.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WorkerCall {
+    /// The job.
+    pub id: JobId,
+    /// Who calls.
+    pub holder: Holder,
+    /// What it says.
+    pub said: Said,
+}
+
+/// Calls of a worker, and optionally a claim in the same round trip (which never waits).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Work {
+    /// The calls, each judged by itself, in order.
+    pub calls: Vec<WorkerCall>,
+    /// A claim to be served behind them.
+    pub claim: Option<Claim>,
+}
+
+/// Answer to one accepted [`WorkerCall`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct WorkerAnswer {
+    /// The job as it is now.
+    pub job: Box<FullJob>,
+    /// The same report had been accepted before.
+    pub replayed: bool,
+}
+
+/// Answer to [`Work`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct WorkAnswer {
+    /// One per call, in order.
+    pub results: Vec<Result<WorkerAnswer, Refusal>>,
+    /// The jobs claimed, if a claim came along.
+    pub claimed: Option<ClaimAnswer>,
+}
+
+/// What to do with the job's idempotency key when it is cancelled or discarded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum KeyFate {
+    /// Its scope decides.
+    #[default]
+    ByScope,
+    /// Free it.
+    Free,
+}
+
+/// An operator's call.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Operate {
+    /// The job.
+    pub id: JobId,
+    /// What is done. [`Action::Replace`] is not an operator's and is refused.
+    pub action: Action,
+    /// The version that was seen.
+    pub seen_version: Option<i64>,
+    /// Reason or note, kept in the job's history.
+    pub text: Option<String>,
+    /// A new payload (only with a retry).
+    pub payload: Option<String>,
+    /// What becomes of the key.
+    pub key: KeyFate,
+}
+
+/// Answer to [`Operate`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct OperateAnswer {
+    /// The job as it is now; for DELETE as it was last.
+    pub job: Box<FullJob>,
+    /// Nothing was left to do.
+    pub replayed: bool,
+}
+
+/// Settings of a type to be written or deleted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PutType {
+    /// The type.
+    pub kind: String,
+    /// The settings; `None` deletes them.
+    pub settings: Option<TypeSettings>,
+}
+
+/// Why one item was refused. Nothing has changed for it (but see [`Rejection::Cancelled`] after `cancel {wait}`).
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum Refusal {
+    /// No such job.
+    #[error("there is no job {0}; it may have been deleted by retention")]
+    NoSuchJob(JobId),
+    /// The rules say no.
+    #[error("{rejection}")]
+    Rejected {
+        /// Why.
+        rejection: Rejection,
+        /// The job as it is.
+        job: Box<FullJob>,
+    },
+    /// `on_duplicate: conflict` and the key is held.
+    #[error("idempotency key already belongs to job {}", .0.row.job.id)]
+    Duplicate(Box<FullJob>),
+    /// `on_mismatch: reject` and something else was sent with the key before.
+    #[error("idempotency key was first used by job {0} with other content; use a new key for new work")]
+    KeyReused(JobId),
+    /// The key belongs to a pruned job and `on_duplicate: conflict` was asked for.
+    #[error("idempotency key already belongs to job {0}, which retention has deleted")]
+    DuplicatePruned(JobId),
+    /// A retry cannot take the job's key back: another job holds it.
+    #[error("job {0} holds the idempotency key by now; settle that job first")]
+    KeyHeld(JobId),
+    /// An item of an atomic bulk is fine, but another was refused.
+    #[error("not stored, because job {index} of this atomic request was refused")]
+    NotAtomic {
+        /// Index of the first refused item.
+        index: usize,
+    },
+    /// A value that only the engine can judge.
+    #[error("{field}: {message}")]
+    Invalid {
+        /// Field on the wire.
+        field: &'static str,
+        /// What is wrong and what to do.
+        message: String,
+    },
+}
+
+/// Why a whole command failed. Nothing of it has happened, except after [`EngineError::OutcomeUnknown`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EngineError {
+    /// The server is shutting down.
+    #[error("the server is shutting down; send the request to another one or again in a moment")]
+    Draining,
+    /// More is queued up than the server takes.
+    #[error("too many requests are waiting; send it again in a moment")]
+    Overloaded,
+    /// Somebody else holds the store.
+    #[error("the store is busy; send it again in a moment")]
+    StoreBusy,
+    /// The disk is full.
+    #[error("the disk that holds the store is full; free some space, the server goes on by itself")]
+    StoreFull,
+    /// The store cannot be written.
+    #[error("the store is read-only; check the permissions of its file and folder")]
+    StoreReadOnly,
+    /// The store is damaged.
+    #[error("the store is damaged; run `tagwerk check --integrity` and restore a backup")]
+    StoreDamaged,
+    /// Nobody knows whether it was stored. Repeat only with an idempotency key, lease token or request id.
+    #[error("nobody knows whether the request was stored; repeat it only with an idempotency key, lease or request_id")]
+    OutcomeUnknown,
+    /// A fault of the server's own; it is in the log.
+    #[error("the server failed on this request; the reason is in its log")]
+    Internal,
+}

@@ -1,0 +1,347 @@
+//! What stores keep: rows as the engine sees them. Plain data; conversions to SQL live in each store.
+
+use std::sync::Arc;
+
+use tagwerk_core::idempotency::{OnDuplicate, OnMismatch, Scope, Standing};
+use tagwerk_core::{Attempt, Call, Job, JobId, OnUnknown, Priority, RetryOverrides, Timestamp};
+
+/// An interned (queue, type). A job gets its lane at the enqueue and keeps it; lane ids are never used again.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Lane {
+    /// The store's number for it.
+    pub id: LaneId,
+    /// Name of the queue.
+    pub queue: Arc<str>,
+    /// Name of the job type.
+    pub kind: Arc<str>,
+}
+
+/// Number of a lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LaneId(pub i64);
+
+/// The hot part of a job: what claims, reports and lists need. The payload is in [`Detail`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct JobRow {
+    /// The state that the rules decide on.
+    pub job: Job,
+    /// Queue and type.
+    pub lane: Lane,
+    /// Higher goes first.
+    pub priority: Priority,
+    /// Size of the payload in bytes, so that claim answers can be budgeted without reading payloads.
+    pub payload_bytes: u32,
+    /// What the worker has left behind.
+    pub note: Note,
+}
+
+/// What workers have left on a job. Kept apart from the hot columns; most jobs have none.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct Note {
+    /// JSON text of the result of `complete`.
+    pub result: Option<String>,
+    /// JSON text of the last checkpoint.
+    pub checkpoint: Option<String>,
+    /// Last progress.
+    pub progress: Option<Progress>,
+}
+
+/// Progress as the worker reported it.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Progress {
+    /// Units done.
+    pub done: Option<i64>,
+    /// Units in all.
+    pub total: Option<i64>,
+    /// A sentence for people.
+    pub message: Option<String>,
+}
+
+/// The business object that a job is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Subject {
+    /// Kind, `order`.
+    pub kind: String,
+    /// Id within the kind.
+    pub id: String,
+    /// Version of the object, if it has one.
+    pub version: Option<i64>,
+}
+
+/// The cold part of a job: written once at the enqueue, the payload again only by a replacing enqueue or a retry.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Detail {
+    /// JSON text, byte for byte as it came.
+    pub payload: String,
+    /// Business object.
+    pub subject: Option<Subject>,
+    /// The caller's own id for a chain of work.
+    pub correlation_id: Option<String>,
+    /// W3C trace context of the enqueue.
+    pub traceparent: Option<String>,
+    /// Idempotency key, if it came with one.
+    pub key: Option<String>,
+    /// Scope of the key as given.
+    pub scope: Option<Scope>,
+    /// Life of the key after the end in milliseconds, as given.
+    pub ttl_ms: Option<i64>,
+    /// As given.
+    pub on_duplicate: Option<OnDuplicate>,
+    /// As given.
+    pub on_mismatch: Option<OnMismatch>,
+    /// Lease length in milliseconds for this job.
+    pub lease_ms: Option<i64>,
+    /// Hard limit of one attempt in milliseconds for this job.
+    pub timeout_ms: Option<i64>,
+    /// Back-off fields for this job.
+    pub retry: RetryOverrides,
+}
+
+/// A job with everything.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FullJob {
+    /// Hot part.
+    pub row: JobRow,
+    /// Cold part.
+    pub detail: Detail,
+}
+
+/// An idempotency key. Outlives its job as a tombstone.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KeyRow {
+    /// The key.
+    pub key: String,
+    /// The job that has it.
+    pub owner: JobId,
+    /// How long it holds.
+    pub scope: Scope,
+    /// Life after the end in milliseconds.
+    pub ttl_ms: i64,
+    /// Hash of what was first sent with it.
+    pub fingerprint: [u8; 16],
+    /// What is left of the job after it was pruned.
+    pub tombstone: Option<Tombstone>,
+}
+
+/// What is left of a pruned job whose key lives on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tombstone {
+    /// Its type.
+    pub kind: String,
+    /// Its last state, for the rule.
+    pub standing: Standing,
+}
+
+/// A write to the key table, guarded by what was there.
+#[derive(Clone, Debug, PartialEq)]
+pub enum KeyWrite {
+    /// A new key. The store's UNIQUE constraint refuses it if there is one.
+    Insert(KeyRow),
+    /// Takes the key over from `from`; refused if somebody else has it by now.
+    Replace {
+        /// The row as it is to be.
+        row: KeyRow,
+        /// The owner that was read.
+        from: JobId,
+    },
+    /// Removes the key if `owner` has it.
+    Delete {
+        /// The key.
+        key: String,
+        /// Its owner.
+        owner: JobId,
+    },
+}
+
+/// An attempt with what the history adds: calls that were refused because they came too late.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AttemptRow {
+    /// The attempt.
+    pub attempt: Attempt,
+    /// Calls with its token that were refused as stale.
+    pub refused_calls: u32,
+    /// The last of them.
+    pub last_refused: Option<(Call, Timestamp)>,
+}
+
+/// An operator's action, kept in the job's history.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ActionRow {
+    /// The job.
+    pub job: JobId,
+    /// When.
+    pub at: Timestamp,
+    /// What was done.
+    pub call: Call,
+    /// Version of the job after it.
+    pub version: i64,
+    /// Reason or note as given.
+    pub text: Option<String>,
+}
+
+/// Settings of a type: defaults for its jobs. `None` leaves a field to the server.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct TypeSettings {
+    /// Queue for jobs that name none.
+    pub queue: Option<String>,
+    /// Priority for jobs that name none.
+    pub priority: Option<Priority>,
+    /// Retries allowed.
+    pub max_retries: Option<u32>,
+    /// Lease losses that end a job.
+    pub max_lease_losses: Option<u32>,
+    /// Lease length in milliseconds.
+    pub lease_ms: Option<i64>,
+    /// Hard limit of an attempt in milliseconds.
+    pub timeout_ms: Option<i64>,
+    /// Maximum age in milliseconds.
+    pub max_age_ms: Option<i64>,
+    /// Back-off fields.
+    pub retry: RetryOverrides,
+    /// What an unknown outcome leads to.
+    pub on_unknown: Option<OnUnknown>,
+    /// Scope of idempotency keys.
+    pub scope: Option<Scope>,
+    /// Life of idempotency keys after the end in milliseconds.
+    pub ttl_ms: Option<i64>,
+    /// Who is responsible; free text.
+    pub owner: Option<String>,
+}
+
+/// What is counted per lane, in the job's own transaction. The first seven obey
+/// `enqueued = pending + running + completed + failed + cancelled + pruned`; the rest only rise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Counter {
+    /// Jobs accepted.
+    Enqueued,
+    /// Jobs pending now.
+    Pending,
+    /// Jobs running now.
+    Running,
+    /// Jobs completed and not yet pruned.
+    Completed,
+    /// Jobs in review now.
+    Failed,
+    /// Jobs cancelled and not yet pruned.
+    Cancelled,
+    /// Jobs deleted by retention or DELETE.
+    Pruned,
+    /// Leases granted.
+    Claims,
+    /// Reports of completion that counted.
+    Completions,
+    /// Reports of a failure that counted.
+    Failures,
+    /// Requeues after a failure, a loss or a time-out.
+    Retries,
+    /// Leases that ran out. A late report takes its loss back out.
+    LeaseLosses,
+    /// Attempts that reached their time limit. A late report takes it back out.
+    TimeOuts,
+    /// Jobs given back.
+    Releases,
+    /// Entries into review.
+    Reviews,
+    /// Retries from review.
+    ReviewRetries,
+}
+
+impl Counter {
+    /// Every counter, in storage order.
+    pub const ALL: [Self; 16] = [
+        Self::Enqueued,
+        Self::Pending,
+        Self::Running,
+        Self::Completed,
+        Self::Failed,
+        Self::Cancelled,
+        Self::Pruned,
+        Self::Claims,
+        Self::Completions,
+        Self::Failures,
+        Self::Retries,
+        Self::LeaseLosses,
+        Self::TimeOuts,
+        Self::Releases,
+        Self::Reviews,
+        Self::ReviewRetries,
+    ];
+
+    /// The counter that holds the number of jobs in this status.
+    #[must_use]
+    pub const fn of_status(status: tagwerk_core::Status) -> Self {
+        match status {
+            tagwerk_core::Status::Pending => Self::Pending,
+            tagwerk_core::Status::Running => Self::Running,
+            tagwerk_core::Status::Completed => Self::Completed,
+            tagwerk_core::Status::Failed => Self::Failed,
+            tagwerk_core::Status::Cancelled => Self::Cancelled,
+        }
+    }
+
+    /// Column name in stores and metrics.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Enqueued => "enqueued",
+            Self::Pending => "pending",
+            Self::Running => "running",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+            Self::Pruned => "pruned",
+            Self::Claims => "claims",
+            Self::Completions => "completions",
+            Self::Failures => "failures",
+            Self::Retries => "retries",
+            Self::LeaseLosses => "lease_losses",
+            Self::TimeOuts => "time_outs",
+            Self::Releases => "releases",
+            Self::Reviews => "reviews",
+            Self::ReviewRetries => "review_retries",
+        }
+    }
+}
+
+/// One number per [`Counter`]: a ledger row, or what is to be added to one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Tally([i64; Counter::ALL.len()]);
+
+impl Tally {
+    /// The number of one counter.
+    #[must_use]
+    pub const fn get(&self, counter: Counter) -> i64 {
+        self.0[counter as usize]
+    }
+
+    /// Adds to one counter.
+    pub const fn add(&mut self, counter: Counter, n: i64) {
+        self.0[counter as usize] += n;
+    }
+
+    /// Adds all counters of another tally.
+    pub fn merge(&mut self, other: &Self) {
+        for (mine, theirs) in self.0.iter_mut().zip(other.0) {
+            *mine += theirs;
+        }
+    }
+
+    /// Whether every counter is zero.
+    #[must_use]
+    pub fn is_zero(&self) -> bool {
+        self.0.iter().all(|n| *n == 0)
+    }
+
+    /// What the ledger says is wrong: jobs accepted less jobs accounted for. 0 when it balances.
+    #[must_use]
+    pub const fn imbalance(&self) -> i64 {
+        self.get(Counter::Enqueued)
+            - self.get(Counter::Pending)
+            - self.get(Counter::Running)
+            - self.get(Counter::Completed)
+            - self.get(Counter::Failed)
+            - self.get(Counter::Cancelled)
+            - self.get(Counter::Pruned)
+    }
+}
+
