@@ -1,6 +1,6 @@
 //! What can happen to a job.
 
-use crate::{Attempt, ErrorClass, LeaseBits, RetryPolicy, Timestamp};
+use crate::{Attempt, Call, ErrorClass, LeaseBits, RetryPolicy, Timestamp};
 
 /// Everything a decision depends on besides the job and the event.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -133,4 +133,46 @@ pub enum Event {
         /// The version that the operator saw.
         seen_version: Option<i64>,
     },
+}
+
+impl Report {
+    /// The call by which this is reported.
+    #[must_use]
+    pub const fn call(&self) -> Call {
+        match self.outcome {
+            Outcome::Completed => Call::Complete,
+            Outcome::Failed { .. } => Call::Fail,
+            Outcome::Released { .. } => Call::Release,
+        }
+    }
+}
+
+impl Action {
+    /// The call by which this is done.
+    #[must_use]
+    pub const fn call(&self) -> Call {
+        match self {
+            Self::Cancel { .. } => Call::Cancel,
+            Self::Retry { .. } => Call::Retry,
+            Self::Discard => Call::Discard,
+            Self::ForceFail { .. } => Call::ForceFail,
+            Self::Delete => Call::Delete,
+            Self::Replace { .. } => Call::Replace,
+        }
+    }
+}
+
+impl Event {
+    /// The call that makes this event.
+    #[must_use]
+    pub const fn call(&self) -> Call {
+        match self {
+            Self::Claim(_) => Call::Claim,
+            Self::Heartbeat(_) => Call::Heartbeat,
+            Self::Checkpoint(_) => Call::Checkpoint,
+            Self::Report(_, report) => report.call(),
+            Self::AttemptOver | Self::Expire => Call::Time,
+            Self::Operate { action, .. } => action.call(),
+        }
+    }
 }

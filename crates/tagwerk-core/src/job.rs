@@ -2,6 +2,7 @@
 //!
 //! What no rule looks at (type, queue, payload, subject …) is not here; the engine keeps it beside this.
 
+use crate::names::names;
 use crate::{Lease, Timestamp};
 
 /// Identity of a job: a positive integer below 2^53, so that every JSON reader holds it exactly.
@@ -68,6 +69,8 @@ pub enum OnUnknown {
     Review,
 }
 
+names!(OnUnknown { Verify => "verify", Review => "review" });
+
 /// How the failure that brought a job to review is to be understood.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailureClass {
@@ -78,6 +81,8 @@ pub enum FailureClass {
     /// Nobody knows whether the work was done.
     Unknown,
 }
+
+names!(FailureClass { Transient => "transient", Permanent => "permanent", Unknown => "unknown" });
 
 /// Why a job is in review.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,6 +101,15 @@ pub enum Reason {
     Forced,
 }
 
+names!(Reason {
+    RetriesExhausted => "retries_exhausted",
+    Permanent => "permanent",
+    OutcomeUnknown => "outcome_unknown",
+    WorkerLost => "worker_lost",
+    Expired => "expired",
+    Forced => "forced",
+});
+
 /// What ended the last attempt or the waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
@@ -111,6 +125,14 @@ pub enum Cause {
     Operator,
 }
 
+names!(Cause {
+    Reported => "reported",
+    LeaseExpired => "lease_expired",
+    TimedOut => "timed_out",
+    MaxAge => "max_age",
+    Operator => "operator",
+});
+
 /// Why a failed job failed; present exactly while the job is in review.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failure {
@@ -123,6 +145,7 @@ pub struct Failure {
 }
 
 /// The part of a job that transitions read and write.
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own; they do not make up one state")]
 #[derive(Clone, Debug, PartialEq)]
 pub struct Job {
     /// Identity.

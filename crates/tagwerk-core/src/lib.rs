@@ -10,6 +10,7 @@ pub mod event;
 pub mod idempotency;
 pub mod job;
 pub mod limits;
+mod names;
 pub mod priority;
 pub mod rejection;
 pub mod retention;
@@ -19,6 +20,7 @@ pub mod transition;
 
 pub use attempt::{Attempt, AttemptEnd, Before, ErrorClass, Lease, LeaseBits};
 pub use event::{Action, Caller, Ctx, Event, Grant, Outcome, Report, ReportHash};
+pub use idempotency::{OnDuplicate, OnMismatch, Scope, Standing};
 pub use job::{Cause, Failure, FailureClass, Job, JobId, NewJob, OnUnknown, Reason, Status};
 pub use priority::Priority;
 pub use rejection::{Call, Rejection};

@@ -1,1 +1,159 @@
-//! Every limit, in one place, each with its reason. A limit that is not here does not exist. (Under construction.)
+//! Every limit and every default, in one place, each with its reason. A limit that is not here does not exist.
+//!
+//! Lengths of text are in bytes of UTF-8, times in milliseconds. [`check`] holds the functions that apply them.
+
+pub mod check;
+
+pub use check::{LimitError, Range};
+
+/// A second in milliseconds.
+pub const SECOND_MS: i64 = 1_000;
+/// A minute in milliseconds.
+pub const MINUTE_MS: i64 = 60 * SECOND_MS;
+/// An hour in milliseconds.
+pub const HOUR_MS: i64 = 60 * MINUTE_MS;
+/// A day of 24 hours in milliseconds.
+pub const DAY_MS: i64 = 24 * HOUR_MS;
+const YEAR_MS: i64 = 365 * DAY_MS;
+const KIB: usize = 1024;
+const MIB: usize = 1024 * KIB;
+
+// ---- The job ----
+
+/// Largest job id: the largest integer that every JSON reader holds exactly (2^53 - 1).
+pub const JOB_ID_MAX: i64 = (1 << 53) - 1;
+/// Name of a queue, limit or schedule: fits a file name, a metric label and a line of a table.
+pub const NAME_MAX_BYTES: usize = 64;
+/// The queue of a job that names none. One queue is enough for a start.
+pub const QUEUE_DEFAULT: &str = "default";
+/// Job type: fully qualified class names of the longest frameworks fit, and it stays indexable.
+pub const TYPE_MAX_BYTES: usize = 255;
+/// Idempotency, ordering and fair keys, subject and correlation ids: a UUID or a URL path fits, and an index over them
+/// stays narrow (`PostgreSQL` refuses index rows above 2,700 bytes).
+pub const KEY_MAX_BYTES: usize = 255;
+/// `traceparent`: version 00 has 55 bytes; later versions may be longer and are passed on unread.
+pub const TRACEPARENT_MAX_BYTES: usize = 255;
+/// `worker_id`: host name (253 at most) and a process id.
+pub const WORKER_ID_MAX_BYTES: usize = 255;
+/// `request_id` of a claim: a UUID in every spelling fits; it is stored on each live lease.
+pub const REQUEST_ID_MAX_BYTES: usize = 64;
+/// Payload of a job that gives none.
+pub const PAYLOAD_DEFAULT: &str = "{}";
+/// Payload unless configured: a queue is not a file store; 32 of the largest still fit into one claim answer.
+pub const PAYLOAD_MAX_BYTES: usize = 256 * KIB;
+/// What `payload.max_bytes` may be set to: at least the default payload, and at most what leaves room for the other
+/// fields in one request body.
+pub const PAYLOAD_MAX_BYTES_RANGE: Range<i64> = Range { min: 2, max: 7 * 1024 * 1024 };
+/// Nesting of a payload: the usual limit of JSON readers in the languages that workers are written in.
+pub const PAYLOAD_MAX_DEPTH: usize = 128;
+/// Result of a job: what somebody waits for, not what the work produced. Larger things belong into a store of their own.
+pub const RESULT_MAX_BYTES: usize = 64 * KIB;
+/// Checkpoint: a cursor, not the data; it is rewritten while the job runs.
+pub const CHECKPOINT_MAX_BYTES: usize = 64 * KIB;
+/// Error text: a stack trace of some 150 lines. Kept for each attempt, so 100 of them still fit into one answer.
+pub const ERROR_MAX_BYTES: usize = 16 * KIB;
+/// Message of a progress report: a line for people.
+pub const PROGRESS_MESSAGE_MAX_BYTES: usize = KIB;
+
+// ---- Retries and losses ----
+
+/// Retries allowed. 1,000 with the default back-off last six weeks; more is a schedule, not a retry.
+pub const MAX_RETRIES: Range<u32> = Range { min: 0, max: 1_000 };
+/// Retries of a job that names none: outlasts a restart of whatever the job calls.
+pub const MAX_RETRIES_DEFAULT: u32 = 3;
+/// Lease losses that end a job; 0 and 1 both mean never to requeue after a loss. A job that took 100 workers with it is
+/// not unlucky.
+pub const MAX_LEASE_LOSSES: Range<u32> = Range { min: 0, max: 100 };
+/// Lease losses that end a job that names none: three deploys or dead machines are borne, the fourth is no accident.
+pub const MAX_LEASE_LOSSES_DEFAULT: u32 = 4;
+/// Delay before the first retry: long enough for a restart, short enough that nobody notices.
+pub const RETRY_BASE_DEFAULT_MS: i64 = 5 * SECOND_MS;
+/// Growth of the delay: doubling.
+pub const RETRY_FACTOR_DEFAULT: f64 = 2.0;
+/// Smallest growth. Below 1 delays would shrink, and a failing dependency would be called ever more often.
+pub const RETRY_FACTOR_MIN: f64 = 1.0;
+/// Largest growth: one step from a millisecond to a quarter of an hour. Beyond, the cap is what is meant.
+pub const RETRY_FACTOR_MAX: f64 = 1_000_000.0;
+/// Longest back-off unless configured: an outage that is over is noticed within the hour.
+pub const RETRY_CAP_DEFAULT_MS: i64 = HOUR_MS;
+/// Base and cap of a back-off.
+pub const RETRY_DELAY_MS: Range<i64> = Range { min: 0, max: DELAY_MAX_MS };
+/// Longest wait after the first lost lease: spreads the jobs of a dead machine without making anybody wait.
+pub const FIRST_LOSS_DELAY_MAX_MS: i64 = SECOND_MS;
+/// How long a worker that released a job is passed over for it, if another can take it: longer than the usual poll.
+pub const RELEASE_AVOID_MS: i64 = 30 * SECOND_MS;
+
+// ---- Times ----
+
+/// Longest delay: ten years. Further ahead is a slip of units (milliseconds given as seconds), not a plan.
+pub const DELAY_MAX_MS: i64 = 10 * YEAR_MS;
+/// Delays: of an enqueue, of a release, `retry_after`.
+pub const DELAY_MS: Range<i64> = Range { min: 0, max: DELAY_MAX_MS };
+/// Maximum age. 0 would be a job that can never run.
+pub const MAX_AGE_MS: Range<i64> = Range { min: 1, max: DELAY_MAX_MS };
+/// Lease length: a second is the least that survives a slow network; a day is the most that a dead worker may hold a job.
+pub const LEASE_MS: Range<i64> = Range { min: SECOND_MS, max: DAY_MS };
+/// Lease of a claim that names none: the simplest worker sends no heartbeat, and most jobs take less than 5 minutes.
+pub const LEASE_DEFAULT_MS: i64 = 300 * SECOND_MS;
+/// Lease that our SDKs ask for: they send heartbeats, so a dead worker is noticed within a minute.
+pub const LEASE_SDK_MS: i64 = 60 * SECOND_MS;
+/// Heartbeats per lease length that workers are advised to send: two may be lost before the lease is.
+pub const HEARTBEATS_PER_LEASE: i64 = 3;
+/// Time limit of an attempt. None by default, since long work that sends heartbeats is legitimate.
+pub const TIMEOUT_MS: Range<i64> = Range { min: 1, max: DELAY_MAX_MS };
+/// How long an idempotency key holds after the job's end unless given: longer than any producer retries.
+pub const DEFAULT_TTL_MS: i64 = 30 * DAY_MS;
+/// `idempotency_ttl`: 0 holds until the end of the job and no longer.
+pub const TTL_MS: Range<i64> = Range { min: 0, max: DELAY_MAX_MS };
+/// How long a claim, or a look at a job, may wait: below the usual 60 to 100 s after which proxies give up.
+pub const WAIT_MAX_MS: i64 = 60 * SECOND_MS;
+
+// ---- Housekeeping ----
+
+/// Overdue attempts ended in one batch: a fleet that died must not make one commit last for seconds.
+pub const OVERDUE_PER_BATCH: usize = 1_000;
+/// How often overdue attempts are looked for without traffic: a lost lease waits a second longer at most.
+pub const OVERDUE_EVERY_MS: i64 = SECOND_MS;
+/// How often `served_until` is rewritten while somebody serves.
+pub const SERVED_UNTIL_EVERY_MS: i64 = SECOND_MS;
+/// Gap in serving from which leases are moved: three missed rewrites, so that a slow commit is none.
+pub const GAP_THRESHOLD_MS: i64 = 3 * SECOND_MS;
+/// Most by which a gap moves leases. Workers that were alone for longer have given up.
+pub const GAP_CAP_MS: i64 = HOUR_MS;
+/// Attempts kept from the start of a job's history: how it began to fail.
+pub const ATTEMPTS_FIRST: u32 = 10;
+/// Attempts kept from the end of a job's history: how it fails now. With the first ones, 100 rows for any job.
+pub const ATTEMPTS_LAST: u32 = 90;
+/// How long completed jobs are kept unless configured: a week of looking back.
+pub const RETENTION_COMPLETED_DEFAULT_MS: i64 = 7 * DAY_MS;
+/// How long cancelled jobs are kept unless configured: somebody decided that, and may be asked about it.
+pub const RETENTION_CANCELLED_DEFAULT_MS: i64 = 30 * DAY_MS;
+/// What a retention time may be set to; 0 deletes at once.
+pub const RETENTION_MS: Range<i64> = Range { min: 0, max: 10 * DELAY_MAX_MS };
+
+// ---- Requests and answers ----
+
+/// Body of a request: a thousand reports with results of 8 KiB.
+pub const BODY_MAX_BYTES: usize = 8 * MIB;
+/// Body of a bulk enqueue: 10,000 jobs of 6 KiB. What is larger is streamed.
+pub const BULK_BODY_MAX_BYTES: usize = 64 * MIB;
+/// Jobs of one bulk enqueue: one commit of a fraction of a second.
+pub const BULK_JOBS_MAX: usize = 10_000;
+/// Refused lines of a streamed enqueue that are named one by one: enough to see what is wrong with the file.
+pub const STREAM_REFUSALS_MAX: usize = 1_000;
+/// Reports of one bulk report.
+pub const REPORTS_MAX: usize = 1_000;
+/// Jobs of one claim: what a large worker does in a few seconds; more would only sit in its memory under lease.
+pub const CLAIM_JOBS: Range<u32> = Range { min: 1, max: 1_000 };
+/// Bytes of payloads in one claim answer. One job is always given, however large.
+pub const CLAIM_BUDGET_BYTES: usize = 8 * MIB;
+/// Jobs that one `complete` may enqueue.
+pub const FOLLOW_UPS_MAX: usize = 1_000;
+/// Bytes of the jobs that one `complete` may enqueue: they are written in the transaction of the report.
+pub const FOLLOW_UPS_MAX_BYTES: usize = MIB;
+/// Rows of a list page unless asked otherwise.
+pub const LIST_PAGE_DEFAULT: u32 = 100;
+/// Rows of a list page: an answer of about a megabyte.
+pub const LIST_PAGE: Range<u32> = Range { min: 1, max: 1_000 };
+/// Up to this place the position among the ready jobs is counted exactly; beyond it "more than" is as good.
+pub const POSITION_EXACT_MAX: u32 = 1_000;
