@@ -1,2 +1,59 @@
-//! Under construction.
-fn main() {}
+//! The project's own chores, run as `cargo xtask <command>`.
+//!
+//! Deliberately absent: anything that a plain cargo command does well, and every dependency the product does not
+//! have already. A chore that is not listed in [`HELP`] does not exist.
+
+mod command;
+mod crash;
+mod report;
+mod requirement;
+mod suite;
+mod system;
+mod tally;
+mod tidy;
+
+use std::process::ExitCode;
+
+/// What `cargo xtask help` prints.
+const HELP: &str = "\
+cargo xtask <command>
+
+  test [STEP…]   everything that must hold before a change is merged: installs what the tests need (Debian, root),
+                 then tidy, fmt, clippy, build, tests, doc tests; or only the steps that are named
+  tidy           the five laws and the habits, checked in the sources (under two seconds)
+  setup          only the installing part of `test`
+  crash          kill -9 the server at random moments under load and prove that no acknowledged call is lost
+                   --rounds N     how many times the server is killed (100)
+                   --clients N    how many clients work meanwhile (32)
+                   --seconds N    the longest a round lasts before the kill (3)
+                   --release      with the optimised binary
+  help           this text
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match dispatch(&arguments) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Finds the command and runs it. An unknown one is an error that shows the help.
+fn dispatch(arguments: &[String]) -> anyhow::Result<ExitCode> {
+    let (name, rest) =
+        arguments.split_first().map_or(("help", &[][..]), |(name, rest)| (name.as_str(), rest));
+    match name {
+        "test" => suite::run(rest),
+        "tidy" => tidy::run(),
+        "setup" => requirement::setup(),
+        "crash" => crash::run(rest),
+        "help" | "--help" | "-h" => {
+            print!("{HELP}");
+            Ok(ExitCode::SUCCESS)
+        }
+        unknown => anyhow::bail!("there is no command `{unknown}`\n\n{HELP}"),
+    }
+}
