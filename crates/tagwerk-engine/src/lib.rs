@@ -10,3 +10,5 @@ pub mod command;
 pub mod ports;
 pub mod row;
 pub mod store;
+#[cfg(feature = "testing")]
+pub mod testing;

@@ -1,0 +1,143 @@
+//! Snapshots of the memory store.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tagwerk_core::{JobId, Status, Timestamp};
+
+use super::state::{Record, State, place};
+use crate::row::{ActionRow, AttemptRow, FullJob, JobRow, KeyRow, Lane, Tally, TypeSettings};
+use crate::store::{LaneReady, ListQuery, Listed, Listing, Read, StoreFacts, StoreResult};
+
+/// What was committed when it was made.
+pub(super) struct MemoryRead {
+    state: Arc<State>,
+}
+
+impl MemoryRead {
+    pub(super) const fn new(state: Arc<State>) -> Self {
+        Self { state }
+    }
+
+    fn behind(&self, after: JobId) -> impl Iterator<Item = &Record> {
+        self.state.jobs.behind(&after).map(|(_, record)| &**record)
+    }
+}
+
+impl Read for MemoryRead {
+    fn jobs(&mut self, ids: &[JobId]) -> StoreResult<Vec<Option<Listed>>> {
+        let listed = |record: &Arc<Record>| Listed::Job(Box::new(record.full()));
+        Ok(ids.iter().map(|id| self.state.jobs.get(id).map(listed)).collect())
+    }
+
+    fn list(&mut self, query: &ListQuery) -> StoreResult<Listing> {
+        let after = query.after.unwrap_or(JobId(0));
+        let mut passing = self.behind(after).filter(|record| passes(record, query)).peekable();
+        let rows: Vec<&Record> = passing.by_ref().take(query.limit).collect();
+        let last = rows.last().map_or(after, |record| record.row.job.id);
+        let next = passing.peek().map(|_| last);
+        Ok(Listing { rows: rows.into_iter().map(without_texts).collect(), next })
+    }
+
+    fn attempts(&mut self, id: JobId, after_seq: u32, limit: usize) -> StoreResult<Vec<AttemptRow>> {
+        let Some(record) = self.state.jobs.get(&id) else { return Ok(Vec::new()) };
+        let behind = record.history.attempts.values().filter(|row| row.attempt.seq > after_seq);
+        Ok(behind.take(limit).cloned().collect())
+    }
+
+    fn actions(&mut self, id: JobId) -> StoreResult<Vec<ActionRow>> {
+        Ok(self.state.jobs.get(&id).map(|record| record.history.actions.clone()).unwrap_or_default())
+    }
+
+    fn ledger(&mut self) -> StoreResult<Vec<(Lane, Tally)>> {
+        let lanes = self.state.lanes_by_id();
+        Ok(self.state.ledger.iter().map(|(id, tally)| (lanes[id].clone(), *tally)).collect())
+    }
+
+    fn counts(&mut self) -> StoreResult<Vec<(Lane, Status, i64)>> {
+        let mut counts = BTreeMap::new();
+        for (_, record) in self.state.jobs.iter() {
+            *counts.entry((record.row.lane.id, record.row.job.status)).or_default() += 1;
+        }
+        let lanes = self.state.lanes_by_id();
+        Ok(counts.into_iter().map(|((id, status), n)| (lanes[&id].clone(), status, n)).collect())
+    }
+
+    fn ready(&mut self, now: Timestamp) -> StoreResult<Vec<LaneReady>> {
+        let mut oldest = BTreeMap::new();
+        for row in self.state.in_claim_order().filter(|row| row.job.available_at <= now) {
+            let due = oldest.entry(row.lane.id).or_insert(row.job.available_at);
+            *due = row.job.available_at.min(*due);
+        }
+        let lanes = self.state.lanes_by_id();
+        let ready = |(id, oldest_due)| LaneReady { lane: lanes[&id].clone(), oldest_due };
+        Ok(oldest.into_iter().map(ready).collect())
+    }
+
+    fn ahead(&mut self, row: &JobRow, now: Timestamp, cap: usize) -> StoreResult<usize> {
+        let before = self.state.in_claim_order().take_while(|other| place(other) < place(row));
+        let ready =
+            before.filter(|other| other.job.available_at <= now && other.lane.queue == row.lane.queue);
+        Ok(ready.take(cap).count())
+    }
+
+    fn running(&mut self, after: JobId, limit: usize) -> StoreResult<Vec<JobRow>> {
+        let running = self.behind(after).filter(|record| record.row.job.status == Status::Running);
+        Ok(running.take(limit).map(|record| record.row.clone()).collect())
+    }
+
+    fn key(&mut self, key: &str) -> StoreResult<Option<KeyRow>> {
+        Ok(self.state.keys.get(&key.to_owned()).cloned())
+    }
+
+    fn types(&mut self) -> StoreResult<Vec<(String, TypeSettings)>> {
+        Ok(self.state.types.iter().map(|(kind, settings)| (kind.clone(), settings.clone())).collect())
+    }
+
+    fn queues(&mut self) -> StoreResult<Vec<(String, Option<Timestamp>)>> {
+        let of_lanes = self.state.lanes.keys().map(|(queue, _)| (queue.to_string(), None));
+        let mut queues: BTreeMap<String, Option<Timestamp>> = of_lanes.collect();
+        queues.extend(self.state.claims.iter().map(|(queue, at)| (queue.clone(), Some(*at))));
+        Ok(queues.into_iter().collect())
+    }
+
+    fn served_until(&mut self) -> StoreResult<Option<Timestamp>> {
+        Ok(self.state.served_until)
+    }
+
+    fn scan(&mut self, after: JobId, limit: usize) -> StoreResult<Vec<Listed>> {
+        Ok(self.behind(after).take(limit).map(without_texts).collect())
+    }
+
+    fn integrity(&mut self) -> StoreResult<Vec<String>> {
+        Ok(Vec::new())
+    }
+
+    fn facts(&mut self) -> StoreResult<StoreFacts> {
+        Ok(StoreFacts { engine: "memory".to_owned(), schema: 1, bytes: 0, wal_bytes: 0 })
+    }
+}
+
+/// A job as lists show it: without payload, result and checkpoint.
+fn without_texts(record: &Record) -> Listed {
+    let FullJob { mut row, mut detail } = record.full();
+    detail.payload.clear();
+    row.note.result = None;
+    row.note.checkpoint = None;
+    Listed::Job(Box::new(FullJob { row, detail }))
+}
+
+fn passes(record: &Record, query: &ListQuery) -> bool {
+    let Record { row, detail, .. } = record;
+    let subject = detail.subject.as_ref();
+    let is = |wish: &Option<String>, value: Option<&str>| wish.is_none() || wish.as_deref() == value;
+    (query.statuses.is_empty() || query.statuses.contains(&row.job.status))
+        && is(&query.kind, Some(&row.lane.kind))
+        && is(&query.queue, Some(&row.lane.queue))
+        && is(&query.subject_kind, subject.map(|subject| subject.kind.as_str()))
+        && is(&query.subject_id, subject.map(|subject| subject.id.as_str()))
+        && is(&query.correlation_id, detail.correlation_id.as_deref())
+        && is(&query.key, detail.key.as_deref())
+        && query.since.is_none_or(|since| row.job.created_at >= since)
+        && query.until.is_none_or(|until| row.job.created_at < until)
+}

@@ -1,0 +1,180 @@
+//! Everything a memory store holds, and the orders in which it can be walked.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tagwerk_core::{JobId, Priority, Status, Timestamp};
+
+use super::cow::CowMap;
+use crate::row::{ActionRow, AttemptRow, Detail, FullJob, JobRow, KeyRow, Lane, LaneId, Tally, TypeSettings};
+
+/// Ids stay below this, so that every JSON reader holds them exactly.
+const ID_END: i64 = 1 << 53;
+
+/// A set in order.
+type CowSet<K> = CowMap<K, ()>;
+
+/// Place of a pending job in claim order: priority descending, due time, id.
+pub(super) type Place = (Reverse<Priority>, Timestamp, JobId);
+
+/// The whole content of a store. Its clone is cheap.
+#[derive(Clone, Debug)]
+pub(super) struct State {
+    /// The next id to be given out.
+    pub(super) next_id: i64,
+    /// All jobs.
+    pub(super) jobs: CowMap<JobId, Arc<Record>>,
+    /// Pending jobs in claim order.
+    pub(super) pending: CowSet<Place>,
+    /// Running jobs by the end of their attempt.
+    pub(super) ends: CowSet<(Timestamp, JobId)>,
+    /// Pending jobs by their maximum age.
+    pub(super) ages: CowSet<(Timestamp, JobId)>,
+    /// Idempotency keys.
+    pub(super) keys: CowMap<String, KeyRow>,
+    /// Lanes by queue and type.
+    pub(super) lanes: BTreeMap<(Arc<str>, Arc<str>), Lane>,
+    /// The ledger.
+    pub(super) ledger: BTreeMap<LaneId, Tally>,
+    /// Settings of types.
+    pub(super) types: BTreeMap<String, TypeSettings>,
+    /// Last claim by queue.
+    pub(super) claims: BTreeMap<String, Timestamp>,
+    /// Until when somebody has certainly served.
+    pub(super) served_until: Option<Timestamp>,
+}
+
+/// A job with everything that belongs to it. Parts that are rarely written are shared between versions.
+#[derive(Clone, Debug)]
+pub(super) struct Record {
+    /// Hot part.
+    pub(super) row: JobRow,
+    /// Cold part.
+    pub(super) detail: Arc<Detail>,
+    /// What has happened to it.
+    pub(super) history: Arc<History>,
+}
+
+/// What has happened to a job.
+#[derive(Clone, Debug, Default)]
+pub(super) struct History {
+    /// Attempts by `seq`.
+    pub(super) attempts: BTreeMap<u32, AttemptRow>,
+    /// Actions in the order in which they were done.
+    pub(super) actions: Vec<ActionRow>,
+    /// Payloads that were replaced after they had been handed out.
+    pub(super) old_payloads: Vec<(Timestamp, String)>,
+}
+
+impl Record {
+    /// The job as it is shown in full.
+    pub(super) fn full(&self) -> FullJob {
+        FullJob { row: self.row.clone(), detail: Detail::clone(&self.detail) }
+    }
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self {
+            next_id: 1,
+            jobs: CowMap::default(),
+            pending: CowMap::default(),
+            ends: CowMap::default(),
+            ages: CowMap::default(),
+            keys: CowMap::default(),
+            lanes: BTreeMap::new(),
+            ledger: BTreeMap::new(),
+            types: BTreeMap::new(),
+            claims: BTreeMap::new(),
+            served_until: None,
+        }
+    }
+}
+
+impl State {
+    /// Takes `n` ids; `None` when there are not that many any more.
+    pub(super) fn take_ids(&mut self, n: usize) -> Option<JobId> {
+        let first = self.next_id;
+        let end = first.checked_add(i64::try_from(n).ok()?)?;
+        (end <= ID_END).then(|| {
+            self.next_id = end;
+            JobId(first)
+        })
+    }
+
+    /// The hot part of a job.
+    pub(super) fn row(&self, id: JobId) -> Option<&JobRow> {
+        self.jobs.get(&id).map(|record| &record.row)
+    }
+
+    /// Writes a job, new or changed, and moves it to its places in every order.
+    pub(super) fn set(&mut self, record: Record) {
+        self.leave_places(record.row.job.id);
+        let job = &record.row.job;
+        if job.status == Status::Pending {
+            self.pending.insert(place(&record.row), ());
+            if let Some(at) = job.expires_at {
+                self.ages.insert((at, job.id), ());
+            }
+        }
+        if let Some(lease) = running_lease(&record.row) {
+            self.ends.insert((lease.ends_at(), job.id), ());
+        }
+        self.jobs.insert(job.id, Arc::new(record));
+    }
+
+    /// Changes the history of a job; nothing if the job is not there.
+    pub(super) fn amend(&mut self, id: JobId, change: impl FnOnce(&mut History)) {
+        if let Some(record) = self.jobs.get(&id) {
+            let mut record = Record::clone(record);
+            change(Arc::make_mut(&mut record.history));
+            self.jobs.insert(id, Arc::new(record));
+        }
+    }
+
+    /// Takes a job out.
+    pub(super) fn erase(&mut self, id: JobId) {
+        self.leave_places(id);
+        self.jobs.remove(&id);
+    }
+
+    /// The lane of this queue and type, made if it is new. Lanes are never removed, so their number is fresh.
+    pub(super) fn lane(&mut self, queue: &str, kind: &str) -> Lane {
+        let names: (Arc<str>, Arc<str>) = (queue.into(), kind.into());
+        let fresh = LaneId(i64::try_from(self.lanes.len()).expect("a test has few lanes") + 1);
+        let lane = Lane { id: fresh, queue: Arc::clone(&names.0), kind: Arc::clone(&names.1) };
+        self.lanes.entry(names).or_insert(lane).clone()
+    }
+
+    /// All lanes in order of their numbers.
+    pub(super) fn lanes_by_id(&self) -> BTreeMap<LaneId, Lane> {
+        self.lanes.values().map(|lane| (lane.id, lane.clone())).collect()
+    }
+
+    /// Pending rows in claim order.
+    pub(super) fn in_claim_order(&self) -> impl Iterator<Item = &JobRow> {
+        self.pending.iter().map(|((_, _, id), ())| self.row(*id).expect("a place belongs to a job"))
+    }
+
+    fn leave_places(&mut self, id: JobId) {
+        let Some(old) = self.jobs.get(&id).cloned() else { return };
+        self.pending.remove(&place(&old.row));
+        if let Some(at) = old.row.job.expires_at {
+            self.ages.remove(&(at, id));
+        }
+        if let Some(lease) = running_lease(&old.row) {
+            self.ends.remove(&(lease.ends_at(), id));
+        }
+    }
+}
+
+/// Place of a job in claim order.
+pub(super) fn place(row: &JobRow) -> Place {
+    (Reverse(row.priority), row.job.available_at, row.job.id)
+}
+
+/// The lease of a running job.
+pub(super) fn running_lease(row: &JobRow) -> Option<&tagwerk_core::Lease> {
+    row.job.lease.as_ref().filter(|_| row.job.status == Status::Running)
+}

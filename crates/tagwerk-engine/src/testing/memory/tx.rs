@@ -1,0 +1,377 @@
+//! The writing transaction of the memory store.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use tagwerk_core::{Attempt, Call, JobId, LeaseBits, Status, Timestamp};
+
+use super::Writer;
+use super::faults::{Faults, Point};
+use super::state::{History, Record, State, running_lease};
+use crate::row::{
+    ActionRow, AttemptRow, Detail, JobRow, KeyRow, KeyWrite, Lane, LaneId, Tally, TypeSettings,
+};
+use crate::store::{
+    Change, ClaimQuery, Filter, Insert, OldPayload, PayloadWrite, Prunable, PruneQuery, StoreError,
+    StoreResult, Tx,
+};
+
+/// Attempts kept of each job: the first 10 and the last 90.
+const KEEP_FIRST: usize = 10;
+const KEEP_LAST: usize = 90;
+
+/// A transaction: a copy of everything, put in the place of the original at the commit.
+pub(super) struct MemoryTx<'a> {
+    writer: Writer<'a>,
+    faults: Faults,
+    state: State,
+    /// Rows that the last `claimable` gave, and the time it was asked for: they must have been changed by now.
+    given: (Timestamp, Vec<JobId>),
+    /// An error was returned: the transaction is only good for dropping.
+    failed: bool,
+}
+
+impl<'a> MemoryTx<'a> {
+    pub(super) fn new(writer: Writer<'a>, faults: Faults) -> Self {
+        let state = State::clone(&writer.disk.committed());
+        Self { writer, faults, state, given: (Timestamp::EPOCH, Vec::new()), failed: false }
+    }
+
+    /// Every method begins here.
+    fn reach(&mut self, point: Point) -> StoreResult<()> {
+        assert!(!self.failed, "{point:?} after an error: the transaction is only good for dropping");
+        let reached = self.faults.reach(point);
+        self.failed = reached.is_err();
+        reached
+    }
+
+    fn fail<T>(&mut self, error: StoreError) -> StoreResult<T> {
+        self.failed = true;
+        Err(error)
+    }
+
+    fn rows(&self, ids: impl Iterator<Item = JobId>) -> Vec<JobRow> {
+        ids.map(|id| self.state.row(id).expect("it was just found").clone()).collect()
+    }
+
+    /// What `claimable` gave has been changed to something that is no longer claimable.
+    fn check_given(&self) {
+        let (now, ids) = &self.given;
+        for id in ids {
+            let left = self.state.row(*id).is_some_and(|row| is_claimable(row, *now));
+            assert!(!left, "job {id} was given by `claimable` and left claimable");
+        }
+    }
+}
+
+impl Tx for MemoryTx<'_> {
+    fn intern(&mut self, names: &[(&str, &str)]) -> StoreResult<Vec<Lane>> {
+        self.reach(Point::Method("intern"))?;
+        Ok(names.iter().map(|(queue, kind)| self.state.lane(queue, kind)).collect())
+    }
+
+    fn next_ids(&mut self, n: usize) -> StoreResult<JobId> {
+        self.reach(Point::Method("next_ids"))?;
+        match self.state.take_ids(n) {
+            Some(first) => Ok(first),
+            None => self.fail(StoreError::Other("all ids below 2^53 are used up".to_owned())),
+        }
+    }
+
+    fn insert(&mut self, jobs: &[Insert]) -> StoreResult<()> {
+        self.reach(Point::Method("insert"))?;
+        for Insert { row, detail } in jobs {
+            let id = row.job.id;
+            assert!((1..self.state.next_id).contains(&id.0), "id {id} was never given out");
+            assert!(self.state.row(id).is_none(), "id {id} is used twice");
+            self.state.set(Record {
+                row: row.clone(),
+                detail: Arc::new(detail.clone()),
+                history: Arc::default(),
+            });
+        }
+        Ok(())
+    }
+
+    fn load(&mut self, ids: &[JobId]) -> StoreResult<Vec<Option<JobRow>>> {
+        self.reach(Point::Method("load"))?;
+        Ok(ids.iter().map(|id| self.state.row(*id).cloned()).collect())
+    }
+
+    fn details(&mut self, ids: &[JobId]) -> StoreResult<Vec<Option<Detail>>> {
+        self.reach(Point::Method("details"))?;
+        Ok(ids.iter().map(|id| self.state.jobs.get(id).map(|record| Detail::clone(&record.detail))).collect())
+    }
+
+    fn put(&mut self, changes: &[Change]) -> StoreResult<()> {
+        self.reach(Point::Method("put"))?;
+        for Change { before, after } in changes {
+            assert_eq!(
+                (before.job.id, &before.lane),
+                (after.job.id, &after.lane),
+                "id and lane never change"
+            );
+            let Some(record) =
+                self.state.jobs.get(&before.job.id).filter(|found| guard(&found.row) == guard(before))
+            else {
+                return self.fail(StoreError::Conflict);
+            };
+            self.state.set(Record { row: after.clone(), ..Record::clone(record) });
+        }
+        Ok(())
+    }
+
+    fn put_payloads(&mut self, payloads: &[PayloadWrite]) -> StoreResult<()> {
+        self.reach(Point::Method("put_payloads"))?;
+        for write in payloads {
+            let Some(record) = self.state.jobs.get(&write.job) else {
+                return self.fail(StoreError::Conflict);
+            };
+            let mut record = Record::clone(record);
+            let old =
+                std::mem::replace(&mut Arc::make_mut(&mut record.detail).payload, write.payload.clone());
+            if write.old == OldPayload::Keep {
+                Arc::make_mut(&mut record.history).old_payloads.push((write.at, old));
+            }
+            self.state.set(record);
+        }
+        Ok(())
+    }
+
+    fn claimable(&mut self, now: Timestamp, queries: &[ClaimQuery<'_>]) -> StoreResult<Vec<Vec<JobRow>>> {
+        self.reach(Point::Method("claimable"))?;
+        self.check_given();
+        let mut given = BTreeSet::new();
+        let answers = queries.iter().map(|query| choose(&self.state, now, query, &mut given)).collect();
+        self.given = (now, given.into_iter().collect());
+        Ok(answers)
+    }
+
+    fn next_due(&mut self, now: Timestamp, filter: &Filter) -> StoreResult<Option<Timestamp>> {
+        self.reach(Point::Method("next_due"))?;
+        let passing = self.state.in_claim_order().filter(|row| filter.matches(&row.lane));
+        Ok(passing.map(|row| row.job.available_at).filter(|due| *due > now).min())
+    }
+
+    fn overdue(&mut self, now: Timestamp, limit: usize) -> StoreResult<Vec<JobRow>> {
+        self.reach(Point::Method("overdue"))?;
+        let over = self.state.ends.iter().map(|(end, ())| *end).take_while(|(at, _)| *at <= now);
+        Ok(self.rows(over.map(|(_, id)| id).take(limit)))
+    }
+
+    fn expired(&mut self, now: Timestamp, limit: usize) -> StoreResult<Vec<JobRow>> {
+        self.reach(Point::Method("expired"))?;
+        let over = self.state.ages.iter().map(|(age, ())| *age).take_while(|(at, _)| *at <= now);
+        Ok(self.rows(over.map(|(_, id)| id).take(limit)))
+    }
+
+    fn claimed_by_request(&mut self, worker: &str, request_id: &str) -> StoreResult<Vec<JobRow>> {
+        self.reach(Point::Method("claimed_by_request"))?;
+        let running = self.state.ends.iter().map(|((_, id), ())| *id);
+        let mut rows = self.rows(running);
+        rows.retain(|row| {
+            running_lease(row).is_some_and(|lease| {
+                lease.worker == worker && lease.request_id.as_deref() == Some(request_id)
+            })
+        });
+        rows.sort_by_key(|row| row.job.id);
+        Ok(rows)
+    }
+
+    fn keys(&mut self, keys: &[&str]) -> StoreResult<Vec<Option<KeyRow>>> {
+        self.reach(Point::Method("keys"))?;
+        Ok(keys.iter().map(|key| self.state.keys.get(&(*key).to_owned()).cloned()).collect())
+    }
+
+    fn put_keys(&mut self, writes: &[KeyWrite]) -> StoreResult<()> {
+        self.reach(Point::Method("put_keys"))?;
+        for write in writes {
+            let (key, expected) = match write {
+                KeyWrite::Insert(row) => (&row.key, None),
+                KeyWrite::Replace { row, from } => (&row.key, Some(*from)),
+                KeyWrite::Delete { key, owner } => (key, Some(*owner)),
+            };
+            if self.state.keys.get(key).map(|found| found.owner) != expected {
+                return self.fail(StoreError::Conflict);
+            }
+            match write {
+                KeyWrite::Insert(row) | KeyWrite::Replace { row, .. } => {
+                    self.state.keys.insert(key.clone(), row.clone());
+                }
+                KeyWrite::Delete { .. } => self.state.keys.remove(key),
+            }
+        }
+        Ok(())
+    }
+
+    fn tombstones(&mut self, after: &str, limit: usize) -> StoreResult<Vec<KeyRow>> {
+        self.reach(Point::Method("tombstones"))?;
+        let behind = self.state.keys.behind(&after.to_owned()).map(|(_, row)| row);
+        Ok(behind.filter(|row| row.tombstone.is_some()).take(limit).cloned().collect())
+    }
+
+    fn attempts(&mut self, ids: &[JobId]) -> StoreResult<Vec<Vec<Attempt>>> {
+        self.reach(Point::Method("attempts"))?;
+        let kept =
+            |record: &Arc<Record>| record.history.attempts.values().map(|row| row.attempt.clone()).collect();
+        Ok(ids.iter().map(|id| self.state.jobs.get(id).map(kept).unwrap_or_default()).collect())
+    }
+
+    fn put_attempts(&mut self, attempts: &[(JobId, Attempt)]) -> StoreResult<()> {
+        self.reach(Point::Method("put_attempts"))?;
+        for (id, attempt) in attempts {
+            assert!(self.state.row(*id).is_some(), "an attempt of job {id}, which is not there");
+            self.state.amend(*id, |history| keep_attempt(history, attempt));
+        }
+        Ok(())
+    }
+
+    fn note_refused(&mut self, refused: &[(JobId, u32, Call, Timestamp)]) -> StoreResult<()> {
+        self.reach(Point::Method("note_refused"))?;
+        for (id, seq, call, at) in refused {
+            self.state.amend(*id, |history| {
+                if let Some(row) = history.attempts.get_mut(seq) {
+                    row.refused_calls += 1;
+                    row.last_refused = Some((*call, *at));
+                }
+            });
+        }
+        Ok(())
+    }
+
+    fn append_actions(&mut self, actions: &[ActionRow]) -> StoreResult<()> {
+        self.reach(Point::Method("append_actions"))?;
+        for action in actions {
+            self.state.amend(action.job, |history| history.actions.push(action.clone()));
+        }
+        Ok(())
+    }
+
+    fn add_ledger(&mut self, deltas: &[(LaneId, Tally)]) -> StoreResult<()> {
+        self.reach(Point::Method("add_ledger"))?;
+        for (lane, delta) in deltas {
+            assert!(
+                self.state.lanes.values().any(|known| known.id == *lane),
+                "no lane has the number {lane:?}"
+            );
+            self.state.ledger.entry(*lane).or_default().merge(delta);
+        }
+        Ok(())
+    }
+
+    fn prunable(&mut self, query: &PruneQuery) -> StoreResult<Prunable> {
+        self.reach(Point::Method("prunable"))?;
+        let mut behind = self.state.jobs.behind(&query.after).map(|(_, record)| record).peekable();
+        let (mut rows, mut last) = (Vec::new(), query.after);
+        for record in behind.by_ref().take(query.scan) {
+            last = record.row.job.id;
+            if is_prunable(&record.row, query) {
+                rows.push((record.row.clone(), record.detail.key.clone()));
+            }
+            if rows.len() >= query.wanted {
+                break;
+            }
+        }
+        Ok(Prunable { rows, next: behind.peek().map(|_| last) })
+    }
+
+    fn erase(&mut self, ids: &[JobId]) -> StoreResult<()> {
+        self.reach(Point::Method("erase"))?;
+        for id in ids {
+            self.state.erase(*id);
+        }
+        Ok(())
+    }
+
+    fn types(&mut self) -> StoreResult<Vec<(String, TypeSettings)>> {
+        self.reach(Point::Method("types"))?;
+        Ok(self.state.types.iter().map(|(kind, settings)| (kind.clone(), settings.clone())).collect())
+    }
+
+    fn put_type(&mut self, kind: &str, settings: Option<&TypeSettings>) -> StoreResult<bool> {
+        self.reach(Point::Method("put_type"))?;
+        let before = match settings {
+            Some(settings) => self.state.types.insert(kind.to_owned(), settings.clone()),
+            None => self.state.types.remove(kind),
+        };
+        Ok(before.is_some())
+    }
+
+    fn served_until(&mut self) -> StoreResult<Option<Timestamp>> {
+        self.reach(Point::Method("served_until"))?;
+        Ok(self.state.served_until)
+    }
+
+    fn set_served(&mut self, until: Timestamp, claims: &[(String, Timestamp)]) -> StoreResult<()> {
+        self.reach(Point::Method("set_served"))?;
+        self.state.served_until = Some(until);
+        self.state.claims.extend(claims.iter().cloned());
+        Ok(())
+    }
+
+    fn shift_leases(&mut self, ms: i64) -> StoreResult<u64> {
+        self.reach(Point::Method("shift_leases"))?;
+        let running: Vec<JobId> = self.state.ends.iter().map(|((_, id), ())| *id).collect();
+        for id in &running {
+            let mut record = Record::clone(self.state.jobs.get(id).expect("it was just found"));
+            let lease = record.row.job.lease.as_mut().expect("a running job has a lease");
+            lease.expires_at = lease.expires_at.plus_ms(ms);
+            lease.time_limit_at = lease.time_limit_at.map(|limit| limit.plus_ms(ms));
+            self.state.set(record);
+        }
+        Ok(u64::try_from(running.len()).expect("usize fits in u64"))
+    }
+
+    fn commit(mut self: Box<Self>) -> StoreResult<()> {
+        self.reach(Point::BeforeCommit)?;
+        self.check_given();
+        self.writer.commit(std::mem::take(&mut self.state));
+        self.faults.reach(Point::AfterCommit)
+    }
+}
+
+/// What a guarded write compares.
+fn guard(row: &JobRow) -> (JobId, i64, Status, Option<LeaseBits>) {
+    (row.job.id, row.job.version, row.job.status, row.job.lease.as_ref().map(|lease| lease.bits))
+}
+
+fn is_claimable(row: &JobRow, now: Timestamp) -> bool {
+    row.job.status == Status::Pending && row.job.available_at <= now
+}
+
+/// Answers one wish by walking over all pending rows in claim order.
+fn choose(state: &State, now: Timestamp, query: &ClaimQuery<'_>, given: &mut BTreeSet<JobId>) -> Vec<JobRow> {
+    let (mut rows, mut bytes) = (Vec::new(), 0);
+    let passing = state.in_claim_order().filter(|row| {
+        let id = row.job.id;
+        is_claimable(row, now) && query.filter.matches(&row.lane) && !query.skip.contains(&id)
+    });
+    for row in passing.filter(|row| !given.contains(&row.job.id)).take(query.wanted) {
+        bytes += u64::from(row.payload_bytes);
+        if bytes > query.max_payload_bytes && !rows.is_empty() {
+            break;
+        }
+        rows.push(row.clone());
+    }
+    given.extend(rows.iter().map(|row| row.job.id));
+    rows
+}
+
+/// Adds an attempt or replaces the one with its `seq`, and lets go of the middle of a long history.
+fn keep_attempt(history: &mut History, attempt: &Attempt) {
+    let fresh = AttemptRow { attempt: attempt.clone(), refused_calls: 0, last_refused: None };
+    history.attempts.entry(attempt.seq).or_insert(fresh).attempt = attempt.clone();
+    if history.attempts.len() > KEEP_FIRST + KEEP_LAST {
+        let gone = *history.attempts.keys().nth(KEEP_FIRST).expect("there are more");
+        history.attempts.remove(&gone);
+    }
+}
+
+fn is_prunable(row: &JobRow, query: &PruneQuery) -> bool {
+    let until = match row.job.status {
+        Status::Completed => query.completed_until,
+        Status::Cancelled => query.cancelled_until,
+        Status::Pending | Status::Running | Status::Failed => None,
+    };
+    until.is_some_and(|until| row.job.finished_at.is_some_and(|at| at <= until))
+}
