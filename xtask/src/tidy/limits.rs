@@ -8,6 +8,9 @@ use super::tree::{Finding, Tree, numbered};
 /// The one file of limits.
 const FILE: &str = "crates/tagwerk-core/src/limits.rs";
 
+/// Constants of the file that limit nothing: lengths of time to write the others with.
+const UNITS: &[&str] = &["SECOND_MS", "MINUTE_MS", "HOUR_MS", "DAY_MS"];
+
 /// Words that begin a reason.
 const REASONS: &[&str] =
     &["because", "since", "so that", "otherwise", "enough", "more than", "longer than", "as long as", "; "];
@@ -18,18 +21,19 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
     let text = file.text.as_deref().unwrap_or_default();
     let lines: Vec<&str> = text.lines().collect();
     numbered(&rust.code)
-        .filter(|(_, line)| line.trim_start().starts_with("pub const "))
+        .filter_map(|(number, line)| Some((number, constant(line)?)))
+        .filter(|(_, name)| !UNITS.contains(name))
         .filter(|(number, _)| !gives_reason(&documentation(&lines[..number - 1])))
-        .map(|(number, line)| {
-            let name =
-                line.trim_start().trim_start_matches("pub const ").split(':').next().unwrap_or_default();
-            file.at(
-                number,
-                format!("`{name}` has no reason"),
-                "say in its `///` why it is this much and not more or less",
-            )
+        .map(|(number, name)| {
+            let instead = "say in its `///` why it is this much and not more or less";
+            file.at(number, format!("`{name}` has no reason"), instead)
         })
         .collect()
+}
+
+/// The name of the public constant that the line defines.
+fn constant(line: &str) -> Option<&str> {
+    line.trim_start().strip_prefix("pub const ").filter(|rest| !rest.starts_with("fn "))?.split(':').next()
 }
 
 /// The `///` lines directly above, past attributes.
@@ -56,7 +60,8 @@ mod tests {
     fn a_limit_says_why() {
         let source = "/// The longest name. An index holds it in one page.\npub const A: usize = 128;\n\n\
                       /// The longest lease.\n#[doc(hidden)]\npub const B: u64 = 1;\n\npub const C: u64 = 1;\n\
-                      /// A day, because nobody waits longer.\npub const D: u64 = 1;\n";
+                      /// A day, because nobody waits longer.\npub const D: u64 = 1;\n\
+                      /// A second.\npub const SECOND_MS: i64 = 1;\npub const fn f() {}\n";
         let found = places(&check(&Tree::of(&[(FILE, source)])));
         assert_eq!(found, [6, 8].map(|line| format!("{FILE}:{line}")));
     }
