@@ -1,0 +1,19 @@
+//! What the server answers. Fields without a value are `null`, never left out.
+
+mod attempt;
+mod bulk;
+mod job;
+mod server;
+
+pub use attempt::{AttemptEntry, AttemptsPage, Explain, ExplainReason, OperatorEntry, RefusedCall};
+pub use bulk::{
+    BulkClaimAnswer, BulkEnqueueAnswer, BulkHeartbeatAnswer, EnqueueResult, ReportBulkAnswer, ReportResult,
+};
+pub use job::{
+    ClaimedJob, DamagedJob, EnqueueAnswer, Existing, Failure, HeartbeatAnswer, Job, JobSummary, JobsPage,
+    ReviewPage, Tombstone,
+};
+pub use server::{
+    CommitStats, Counts, Livez, QueueInfo, QueueList, Readyz, ReadyzCheck, ServiceStats, Stats, StoreStats,
+    Totals, TypeInfo, TypeList, WorkerInfo, WorkerJob, WorkerList,
+};

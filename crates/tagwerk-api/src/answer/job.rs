@@ -1,0 +1,295 @@
+//! The job as it is shown.
+
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::value::RawValue;
+use utoipa::ToSchema;
+
+use crate::request::{Progress, RetrySettings, Subject};
+use crate::{
+    ErrorClass, FailureCause, FailureReason, IdempotencyScope, Json, LeaseToken, OnUnknown, PriorityLabel,
+    Seconds, Status, Time,
+};
+
+/// Why a failed job failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Failure {
+    /// How to understand it.
+    pub class: ErrorClass,
+    /// Why it is in review.
+    pub reason: FailureReason,
+    /// What brought it there.
+    pub cause: FailureCause,
+}
+
+/// The list form of a job: all of it but payload, result and checkpoint.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct JobSummary {
+    /// Identity, below 2^53. A job that was enqueued after another was answered has the higher id.
+    pub id: i64,
+    /// What to do.
+    #[serde(rename = "type")]
+    pub job_type: String,
+    /// The capacity it draws on.
+    pub queue: String,
+    /// Where it stands.
+    pub status: Status,
+    /// Rises with every change of state or by an operator, not with heartbeats; what `seen_version` compares with.
+    pub version: i64,
+    /// The highest level that is not above `priority_value`.
+    pub priority: PriorityLabel,
+    /// 0..=100; higher goes first.
+    pub priority_value: u8,
+    /// Number of the current or last attempt, 0 before the first.
+    pub attempt: u32,
+    /// Runs that may still begin.
+    pub attempts_left: u32,
+    /// Whether any failure or loss of the current attempt must end in review.
+    pub is_last_attempt: bool,
+    /// Retries used.
+    pub retry_count: u32,
+    /// Retries allowed.
+    pub max_retries: u32,
+    /// Leases lost.
+    pub lease_losses: u32,
+    /// The loss that ends it.
+    pub max_lease_losses: u32,
+    /// How often it was given back.
+    pub release_count: u32,
+    /// Not handed out before.
+    pub available_at: Time,
+    /// From this instant it is not handed out any more.
+    pub expires_at: Option<Time>,
+    /// The maximum age as it was given.
+    pub max_age_seconds: Option<Seconds>,
+    /// Length of a lease if the claim names none.
+    pub lease_seconds: Option<Seconds>,
+    /// Hard limit of one attempt.
+    pub timeout_seconds: Option<Seconds>,
+    /// Back-off as it was given with the job.
+    pub retry: Option<RetrySettings>,
+    /// What an unknown outcome leads to.
+    pub on_unknown: OnUnknown,
+    /// Stable key of the business operation.
+    pub idempotency_key: Option<String>,
+    /// How long the key holds.
+    pub idempotency_scope: Option<IdempotencyScope>,
+    /// For scope `ttl`: how long after the job's end.
+    pub idempotency_ttl_seconds: Option<Seconds>,
+    /// The business object.
+    pub subject: Option<Subject>,
+    /// Ties together what belongs together across systems.
+    pub correlation_id: Option<String>,
+    /// W3C trace context of the producer.
+    pub traceparent: Option<String>,
+    /// Whom to ask, from the type's settings.
+    pub owner: Option<String>,
+    /// Last error text; kept through a requeue and after completion.
+    pub error: Option<String>,
+    /// Why it is in review; `null` unless `failed`.
+    pub failure: Option<Failure>,
+    /// Who holds it; `null` unless `running`.
+    pub worker_id: Option<String>,
+    /// Since when; `null` unless `running`.
+    pub claimed_at: Option<Time>,
+    /// Until when without a heartbeat; `null` unless `running`.
+    pub lease_expires_at: Option<Time>,
+    /// Nobody knows whether an earlier attempt's effect happened: look before doing it again.
+    pub verify: bool,
+    /// It will be cancelled at the holder's next call or at the end of its lease.
+    pub cancel_requested: bool,
+    /// How far the work has come.
+    pub progress: Option<Progress>,
+    /// When it was accepted.
+    pub created_at: Time,
+    /// Last change of state or by an operator.
+    pub updated_at: Time,
+    /// When it was completed, failed or cancelled.
+    pub finished_at: Option<Time>,
+}
+
+/// The whole job.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Job {
+    /// Everything but payload, result and checkpoint.
+    #[serde(flatten)]
+    pub summary: JobSummary,
+    /// As it was sent, byte for byte.
+    pub payload: Json,
+    /// The last checkpoint of any attempt.
+    pub checkpoint: Option<Json>,
+    /// What `complete` carried.
+    pub result: Option<Json>,
+}
+
+/// A job that was just handed out, with its lease.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ClaimedJob {
+    /// Everything but payload, result and checkpoint.
+    #[serde(flatten)]
+    pub summary: JobSummary,
+    /// As it was sent, byte for byte.
+    pub payload: Json,
+    /// What an earlier attempt left.
+    pub checkpoint: Option<Json>,
+    /// `null` while it runs.
+    pub result: Option<Json>,
+    /// Token for every further call about this attempt. Shown here only.
+    pub lease: LeaseToken,
+    /// How often to send a heartbeat: a third of the lease.
+    pub heartbeat_seconds: Seconds,
+    /// The same claim (`request_id`) had been answered before.
+    pub replayed: bool,
+}
+
+impl ClaimedJob {
+    /// The job without its lease.
+    #[must_use]
+    pub fn into_job(self) -> Job {
+        Job { summary: self.summary, payload: self.payload, checkpoint: self.checkpoint, result: self.result }
+    }
+}
+
+/// What is left of a pruned job whose idempotency key still holds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Tombstone {
+    /// Identity that it had.
+    pub id: i64,
+    /// What it did.
+    #[serde(rename = "type")]
+    pub job_type: String,
+    /// Where it stood.
+    pub status: Status,
+    /// When it had ended.
+    pub finished_at: Option<Time>,
+    /// Always `true`: tells a tombstone from a job.
+    pub pruned: bool,
+}
+
+/// A job, or what is left of it.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[serde(untagged)]
+pub enum Existing {
+    /// The whole job.
+    Job(Box<Job>),
+    /// A pruned job's tombstone.
+    Pruned(Tombstone),
+}
+
+impl Existing {
+    /// The job's id.
+    #[must_use]
+    pub const fn id(&self) -> i64 {
+        match self {
+            Self::Job(job) => job.summary.id,
+            Self::Pruned(tombstone) => tombstone.id,
+        }
+    }
+}
+
+/// Tells a tombstone from a job before the rest is read.
+#[derive(Deserialize)]
+struct PrunedMark {
+    #[serde(default)]
+    pruned: bool,
+}
+
+impl<'de> Deserialize<'de> for Existing {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        // By hand: an untagged enum would buffer the job, and a raw payload does not survive that.
+        use serde::de::Error;
+        let raw = Box::<RawValue>::deserialize(deserializer)?;
+        let mark: PrunedMark = serde_json::from_str(raw.get()).map_err(Error::custom)?;
+        if mark.pruned {
+            serde_json::from_str(raw.get()).map(Self::Pruned).map_err(Error::custom)
+        } else {
+            serde_json::from_str(raw.get()).map(Self::Job).map_err(Error::custom)
+        }
+    }
+}
+
+/// Answer to `POST /jobs`: the job, and how it relates to what was sent. When the key belongs to a pruned job the
+/// answer is a [`Tombstone`] instead.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct EnqueueAnswer {
+    /// Everything but payload, result and checkpoint.
+    #[serde(flatten)]
+    pub summary: JobSummary,
+    /// As it was sent, byte for byte.
+    pub payload: Json,
+    /// The last checkpoint of any attempt.
+    pub checkpoint: Option<Json>,
+    /// What `complete` carried.
+    pub result: Option<Json>,
+    /// The job existed, and what was sent first with its key differs from what was sent now.
+    pub payload_differs: bool,
+    /// For `on_duplicate: replace`: whether the existing job was rewritten; else `null`.
+    pub replaced: Option<bool>,
+}
+
+impl EnqueueAnswer {
+    /// The answer about this job.
+    #[must_use]
+    pub fn new(job: Job) -> Self {
+        Self {
+            summary: job.summary,
+            payload: job.payload,
+            checkpoint: job.checkpoint,
+            result: job.result,
+            payload_differs: false,
+            replaced: None,
+        }
+    }
+
+    /// The job alone.
+    #[must_use]
+    pub fn into_job(self) -> Job {
+        Job { summary: self.summary, payload: self.payload, checkpoint: self.checkpoint, result: self.result }
+    }
+}
+
+/// Answer to a heartbeat. "Stop" never comes here but as a problem with `stop: true`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct HeartbeatAnswer {
+    /// Always `true`: go on.
+    #[serde(rename = "continue")]
+    pub go_on: bool,
+    /// Finish this job and claim no more for now.
+    pub quiet: bool,
+    /// A newer version of the job's subject exists.
+    pub superseded: bool,
+    /// Until when the lease holds without another heartbeat.
+    pub lease_expires_at: Time,
+    /// When the attempt ends, with the time limit taken into account.
+    pub ends_at: Time,
+}
+
+/// A row that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct DamagedJob {
+    /// The job.
+    pub id: i64,
+    /// What is wrong with its row.
+    pub detail: String,
+}
+
+/// A page of `GET /jobs`, ascending by id.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct JobsPage {
+    /// The jobs.
+    pub jobs: Vec<JobSummary>,
+    /// Rows of this page that cannot be read; empty unless the file was damaged.
+    pub damaged: Vec<DamagedJob>,
+    /// What to give as `after` for the next page; `null` at the end.
+    pub next: Option<String>,
+}
+
+/// A page of `GET /review`: failed jobs, ascending by id.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ReviewPage {
+    /// The jobs.
+    pub jobs: Vec<JobSummary>,
+    /// Rows of this page that cannot be read; empty unless the file was damaged.
+    pub damaged: Vec<DamagedJob>,
+    /// What to give as `after` for the next page; `null` at the end.
+    pub next: Option<String>,
+}

@@ -1,0 +1,258 @@
+//! What the server tells about queues, types, workers and itself.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::request::{Progress, TypeSettings};
+use crate::{Seconds, Time};
+
+/// Jobs by status. `enqueued` is the sum of all the others at any time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Counts {
+    /// Ever accepted.
+    pub enqueued: i64,
+    /// Wait for a worker.
+    pub pending: i64,
+    /// Held by a worker.
+    pub running: i64,
+    /// Done.
+    pub completed: i64,
+    /// In review.
+    pub failed: i64,
+    /// Will not be run.
+    pub cancelled: i64,
+    /// Deleted by retention or by DELETE.
+    pub pruned: i64,
+}
+
+/// One queue.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct QueueInfo {
+    /// Its name.
+    pub queue: String,
+    /// Its jobs.
+    pub counts: Counts,
+    /// Pending jobs that could be handed out now.
+    pub ready: i64,
+    /// Pending jobs whose time has not come.
+    pub scheduled: i64,
+    /// Age of the oldest job that could be handed out; `null` if there is none.
+    pub oldest_ready_age_seconds: Option<Seconds>,
+    /// Time since a worker last asked this queue for work; `null` if none did since the start.
+    pub last_claim_age_seconds: Option<Seconds>,
+    /// When the next scheduled job is due; `null` if there is none.
+    pub next_due_at: Option<Time>,
+}
+
+/// `GET /queues`
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct QueueList {
+    /// Ascending by name.
+    pub queues: Vec<QueueInfo>,
+    /// What to give as `after` for the next page; `null` at the end.
+    pub next: Option<String>,
+}
+
+/// One type: its settings, where it has any, and its jobs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct TypeInfo {
+    /// Its name.
+    #[serde(rename = "type")]
+    pub job_type: String,
+    /// Whether settings were made for it. If not, they are all `null`.
+    pub configured: bool,
+    /// Defaults for its jobs; `null` means the server's.
+    #[serde(flatten)]
+    pub settings: TypeSettings,
+    /// When the settings were last changed.
+    pub updated_at: Option<Time>,
+    /// Its jobs.
+    pub counts: Counts,
+    /// Age of the oldest job that could be handed out; `null` if there is none.
+    pub oldest_ready_age_seconds: Option<Seconds>,
+}
+
+/// `GET /types`: every type with settings or jobs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct TypeList {
+    /// Ascending by name.
+    pub types: Vec<TypeInfo>,
+    /// What to give as `after` for the next page; `null` at the end.
+    pub next: Option<String>,
+}
+
+/// A job that a worker holds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct WorkerJob {
+    /// The job.
+    pub id: i64,
+    /// What it does.
+    #[serde(rename = "type")]
+    pub job_type: String,
+    /// The capacity it draws on.
+    pub queue: String,
+    /// Which attempt.
+    pub attempt: u32,
+    /// Since when.
+    pub claimed_at: Time,
+    /// Until when without a heartbeat.
+    pub lease_expires_at: Time,
+    /// How far the work has come.
+    pub progress: Option<Progress>,
+}
+
+/// One worker, as it calls itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct WorkerInfo {
+    /// Its name.
+    pub worker_id: String,
+    /// Its last call of any kind; `null` if it has made none since the server's start.
+    pub last_seen_at: Option<Time>,
+    /// The queues of its last claim; `null` for all.
+    pub queues: Option<Vec<String>>,
+    /// The types of its last claim; `null` for all.
+    pub types: Option<Vec<String>>,
+    /// Its software, from `User-Agent`.
+    pub version: Option<String>,
+    /// Whether a claim of it is waiting now.
+    pub waiting: bool,
+    /// How many jobs it holds.
+    pub running: u32,
+    /// The first 100 of them.
+    pub jobs: Vec<WorkerJob>,
+}
+
+/// `GET /workers`: who was seen lately or holds a job.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct WorkerList {
+    /// Ascending by name.
+    pub workers: Vec<WorkerInfo>,
+    /// What to give as `after` for the next page; `null` at the end.
+    pub next: Option<String>,
+}
+
+/// Events since the store was made; each equals the number of such events that clients saw.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Totals {
+    /// Jobs accepted.
+    pub enqueues: i64,
+    /// Leases granted.
+    pub claims: i64,
+    /// Jobs completed.
+    pub completions: i64,
+    /// Failures reported.
+    pub failures: i64,
+    /// Attempts given back.
+    pub releases: i64,
+    /// Requeues after a failure or a loss.
+    pub retries: i64,
+    /// Leases that ran out.
+    pub lease_losses: i64,
+    /// Attempts that reached their time limit.
+    pub time_outs: i64,
+    /// Jobs that went to review.
+    pub reviews: i64,
+    /// Jobs cancelled or discarded.
+    pub cancellations: i64,
+}
+
+/// The store.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct StoreStats {
+    /// `sqlite`
+    pub kind: String,
+    /// Bytes of the database.
+    pub size_bytes: Option<i64>,
+    /// Bytes of the write-ahead log.
+    pub wal_bytes: Option<i64>,
+    /// Rows that could not be read since the start.
+    pub damaged_rows: i64,
+}
+
+/// Group commit since the server's start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct CommitStats {
+    /// Transactions committed.
+    pub commits: i64,
+    /// Requests that they carried.
+    pub requests: i64,
+    /// Transactions that failed and were taken apart.
+    pub failed: i64,
+    /// Requests that wait now.
+    pub queued: i64,
+    /// Claims that wait for a job now.
+    pub parked_claims: i64,
+}
+
+/// A service that runs by itself: rescue, retention, …
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ServiceStats {
+    /// Its name.
+    pub name: String,
+    /// How often it has run since the server's start.
+    pub runs: i64,
+    /// Its last run.
+    pub last_run_at: Option<Time>,
+    /// What the last run did.
+    pub last_report: Option<String>,
+    /// Why the last run failed; `null` if it did not.
+    pub last_error: Option<String>,
+}
+
+/// `GET /stats`
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Stats {
+    /// The server's clock.
+    pub now: Time,
+    /// When the server was started.
+    pub started_at: Time,
+    /// The server's version.
+    pub version: String,
+    /// Whether it is shutting down.
+    pub draining: bool,
+    /// All jobs.
+    pub counts: Counts,
+    /// Pending jobs that could be handed out now.
+    pub ready: i64,
+    /// Pending jobs whose time has not come.
+    pub scheduled: i64,
+    /// Age of the oldest job that could be handed out; `null` if there is none.
+    pub oldest_ready_age_seconds: Option<Seconds>,
+    /// Time since a worker last asked for work; `null` if none did since the start.
+    pub last_claim_age_seconds: Option<Seconds>,
+    /// Events.
+    pub totals: Totals,
+    /// Group commit.
+    pub commits: CommitStats,
+    /// The store.
+    pub store: StoreStats,
+    /// What runs by itself.
+    pub services: Vec<ServiceStats>,
+}
+
+/// `GET /livez`: the process answers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Livez {
+    /// `alive`
+    pub status: String,
+}
+
+/// One thing that readiness depends on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ReadyzCheck {
+    /// What was looked at: `store`, `committer`, `services`, `draining`.
+    pub name: String,
+    /// Whether it is well.
+    pub ok: bool,
+    /// A sentence for people.
+    pub detail: String,
+}
+
+/// `GET /readyz`: status 200 if work can be done, 503 if not.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Readyz {
+    /// `ready` or `not_ready`
+    pub status: String,
+    /// With `?verbose`: everything that was looked at; else `null`.
+    pub checks: Option<Vec<ReadyzCheck>>,
+}

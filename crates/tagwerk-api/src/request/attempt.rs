@@ -1,0 +1,198 @@
+//! What a worker sends.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::Progress;
+use crate::{ErrorClass, Json, LeaseToken, ReportOutcome, Seconds};
+
+/// `POST /jobs/claim`
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ClaimRequest {
+    /// What the worker calls itself: 1..=255 bytes without `/`.
+    pub worker_id: String,
+    /// Only from these queues; without it from all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queues: Option<Vec<String>>,
+    /// Only these types; without it all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub types: Option<Vec<String>>,
+    /// Wait up to this long for a job, at most 60; without it the answer comes at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wait_seconds: Option<Seconds>,
+    /// Length of the lease, 1..=86,400; without it the job's, the type's or 300.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease_seconds: Option<Seconds>,
+    /// A name for this claim, at most 64 bytes: repeated by the same worker it gets the same jobs again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<String>,
+}
+
+/// `POST /jobs/claim/bulk`
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct BulkClaimRequest {
+    /// As for a single claim.
+    #[serde(flatten)]
+    pub claim: ClaimRequest,
+    /// At most this many jobs, 1..=1000; default 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_jobs: Option<u32>,
+}
+
+/// `POST /jobs/{id}/complete`
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct CompleteRequest {
+    /// Token of the claim. Without it the report counts only if it can be nobody else's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease: Option<LeaseToken>,
+    /// If given, must be the claim's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker_id: Option<String>,
+    /// What came of it, at most 64 KiB.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<Json>,
+}
+
+/// `POST /jobs/{id}/fail`
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct FailRequest {
+    /// Token of the claim. Without it the report counts only if it can be nobody else's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease: Option<LeaseToken>,
+    /// If given, must be the claim's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker_id: Option<String>,
+    /// What went wrong: text or any JSON. Cut to 16 KiB.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<Json>,
+    /// Default `transient`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub class: Option<ErrorClass>,
+    /// Not run again before this time has passed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_after_seconds: Option<Seconds>,
+}
+
+/// `POST /jobs/{id}/release`
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ReleaseRequest {
+    /// Token of the claim. Without it the report counts only if it can be nobody else's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease: Option<LeaseToken>,
+    /// If given, must be the claim's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker_id: Option<String>,
+    /// Not handed out again before this time has passed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay_seconds: Option<Seconds>,
+    /// Why, for the history.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// `POST /jobs/{id}/heartbeat`
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct HeartbeatRequest {
+    /// Token of the claim.
+    pub lease: LeaseToken,
+    /// How far the work has come.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub progress: Option<Progress>,
+}
+
+/// One lease of a bulk heartbeat.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct HeldLease {
+    /// The job.
+    pub id: i64,
+    /// Token of its claim.
+    pub lease: LeaseToken,
+    /// How far the work has come.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub progress: Option<Progress>,
+}
+
+/// `POST /jobs/heartbeat/bulk`
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct BulkHeartbeatRequest {
+    /// What the worker calls itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker_id: Option<String>,
+    /// At most 1,000 leases.
+    pub leases: Vec<HeldLease>,
+}
+
+/// `POST /jobs/{id}/checkpoint`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct CheckpointRequest {
+    /// Token of the claim.
+    pub lease: LeaseToken,
+    /// Any JSON value of at most 64 KiB; the next attempt gets the last one.
+    pub checkpoint: Json,
+}
+
+/// One entry of a bulk report. Fields that its outcome does not use are ignored and named in `Tagwerk-Ignored`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ReportEntry {
+    /// The job.
+    pub id: i64,
+    /// What is reported.
+    pub outcome: ReportOutcome,
+    /// Token of the claim.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lease: Option<LeaseToken>,
+    /// If given, must be the claim's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker_id: Option<String>,
+    /// `completed`: what came of it, at most 64 KiB.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<Json>,
+    /// `failed`: what went wrong, text or any JSON.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<Json>,
+    /// `failed`: default `transient`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub class: Option<ErrorClass>,
+    /// `failed`: not run again before this time has passed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_after_seconds: Option<Seconds>,
+    /// `released`: not handed out again before this time has passed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay_seconds: Option<Seconds>,
+    /// `released`: why, for the history.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// `heartbeat`: how far the work has come.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub progress: Option<Progress>,
+}
+
+impl ReportEntry {
+    /// An entry with nothing but what every entry has.
+    #[must_use]
+    pub const fn new(id: i64, outcome: ReportOutcome, lease: Option<LeaseToken>) -> Self {
+        Self {
+            id,
+            outcome,
+            lease,
+            worker_id: None,
+            result: None,
+            error: None,
+            class: None,
+            retry_after_seconds: None,
+            delay_seconds: None,
+            reason: None,
+            progress: None,
+        }
+    }
+}
+
+/// `POST /jobs/report/bulk`: a worker's loop in one round trip.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ReportBulkRequest {
+    /// At most 1,000 reports, judged one by one.
+    pub reports: Vec<ReportEntry>,
+    /// Claim new jobs in the same call. Whatever becomes of it, the reports count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub claim: Option<BulkClaimRequest>,
+}

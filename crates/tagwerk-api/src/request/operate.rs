@@ -1,0 +1,94 @@
+//! What an operator sends.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::{Priority, RetrySettings};
+use crate::{IdempotencyScope, Json, OnUnknown, Seconds};
+
+/// `POST /jobs/{id}/cancel`
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(default)]
+pub struct CancelRequest {
+    /// Leave a running attempt until its holder's next call or its lease end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wait: Option<bool>,
+    /// Why, for the history.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Free the idempotency key, whatever its scope says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub free_key: Option<bool>,
+    /// Only if the job still has this version.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seen_version: Option<i64>,
+}
+
+/// `POST /jobs/{id}/retry`: run a job in review again, on the same id, with a new retry budget.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct RetryRequest {
+    /// The version that was looked at (or the header `If-Match`): a second click is refused.
+    pub seen_version: i64,
+    /// Why, for the history.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    /// A new payload; the old one is kept in the history. `null` keeps the payload.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub payload: Option<Json>,
+    /// A new number of retries, 0..=1000.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_retries: Option<u32>,
+}
+
+/// `POST /jobs/{id}/discard`: take a job out of review for good.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct DiscardRequest {
+    /// Why, for the history.
+    pub reason: String,
+    /// Free the idempotency key, whatever its scope says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub free_key: Option<bool>,
+    /// Only if the job still has this version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seen_version: Option<i64>,
+}
+
+/// `POST /jobs/{id}/force-fail`: end the running attempt and put the job into review.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct ForceFailRequest {
+    /// Why; becomes the job's error.
+    pub reason: String,
+    /// Only if the job still has this version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seen_version: Option<i64>,
+}
+
+/// `PUT /types/{type}`: defaults for new jobs of a type. `null` or missing leaves it to the server's default.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(default)]
+pub struct TypeSettings {
+    /// The queue.
+    pub queue: Option<String>,
+    /// A level or a number 0..=100.
+    pub priority: Option<Priority>,
+    /// Retries allowed, 0..=1000.
+    pub max_retries: Option<u32>,
+    /// The lost lease that ends a job, 0..=100.
+    pub max_lease_losses: Option<u32>,
+    /// Length of a lease, 1..=86,400.
+    pub lease_seconds: Option<Seconds>,
+    /// Hard limit of one attempt.
+    pub timeout_seconds: Option<Seconds>,
+    /// Back-off before retries.
+    pub retry: Option<RetrySettings>,
+    /// What an unknown outcome leads to.
+    pub on_unknown: Option<OnUnknown>,
+    /// Maximum age of a pending job.
+    pub max_age_seconds: Option<Seconds>,
+    /// How long idempotency keys hold.
+    pub idempotency_scope: Option<IdempotencyScope>,
+    /// For scope `ttl`: how long after a job's end.
+    pub idempotency_ttl_seconds: Option<Seconds>,
+    /// Whom to ask about jobs of this type: free text.
+    pub owner: Option<String>,
+}
