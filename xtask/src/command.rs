@@ -29,7 +29,8 @@ pub(crate) fn typed(command: &Command) -> String {
 /// Whether the program exists and answers with success. Its output is thrown away.
 pub(crate) fn answers(words: &[&str]) -> bool {
     let Some((name, arguments)) = words.split_first() else { return false };
-    let quiet = program(name, arguments).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    let mut call = if *name == "cargo" { cargo(arguments) } else { program(name, arguments) };
+    let quiet = call.stdout(Stdio::null()).stderr(Stdio::null()).status();
     quiet.is_ok_and(|status| status.success())
 }
 

@@ -111,12 +111,17 @@ fn heading(name: &str, what: &str) {
     println!("\n==> {name}: {what}");
 }
 
-/// The sum over all steps that run tests; nothing when one of them did not come to its closing line.
+/// The sum over all steps that run tests; nothing when one of them did not come to its closing line, or failed without
+/// a failed test (it did not compile, or was killed): then nobody knows how many there are.
 fn tests_of(steps: &[&Step], rows: &[Row]) -> Option<Tally> {
     let runners = steps.iter().zip(rows).filter(|(step, _)| matches!(step.action, Action::Tests(_)));
     let mut sum = None;
     for (_, row) in runners {
-        *sum.get_or_insert_default() += tally::total(&row.closing)?;
+        let tally = tally::total(&row.closing)?;
+        if row.outcome == Outcome::Failed && tally.failed == 0 {
+            return None;
+        }
+        *sum.get_or_insert_default() += tally;
     }
     sum
 }
@@ -204,6 +209,8 @@ mod tests {
         assert_eq!(tests_of(&steps, &[row(&closing), row(&[])]), None);
         let sum = Tally { passed: 14, failed: 0, not_run: 0 };
         assert_eq!(tests_of(&steps, &[row(&closing), row(&closing)]), Some(sum));
+        let died = Row { outcome: Outcome::Failed, ..row(&closing) };
+        assert_eq!(tests_of(&steps, &[row(&closing), died]), None);
         Ok(())
     }
 }

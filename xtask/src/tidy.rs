@@ -32,6 +32,7 @@ const CHECKS: &[Check] = &[
     Check { name: "borders", rule: "only the binary sees all crates (ARCHITECTURE.md)", run: borders::check },
     Check { name: "lockfile", rule: "every library comes from crates.io", run: borders::lockfile },
     Check { name: "async-inside", rule: "law 4: plain code inside, async at the rim", run: layers::no_async },
+    Check { name: "one-decider", rule: "law 1: only `decide` moves a job", run: layers::one_decider },
     Check { name: "sql-case", rule: "law 1: no SQL decides where a job moves", run: layers::no_sql_case },
     Check { name: "ambient", rule: "law 2: no ambient anything", run: layers::no_ambient },
     Check { name: "limits", rule: "law 5: each limit has its reason beside it", run: limits::check },

@@ -4,7 +4,10 @@ use super::rust_text::{find_word, has_word, is_word};
 use super::tree::{File, Finding, Tree, numbered};
 
 /// Crates that are synchronous and pure of the outside world.
-const INSIDE: &[&str] = &["crates/tagwerk-core/", "crates/tagwerk-engine/", "crates/tagwerk-sqlite/"];
+const INSIDE: &[&str] = &[CORE, "crates/tagwerk-engine/", "crates/tagwerk-sqlite/"];
+
+/// The crate of the rules.
+const CORE: &str = "crates/tagwerk-core/";
 
 /// Crates that hold SQL.
 const STORES: &[&str] = &["crates/tagwerk-sqlite/", "crates/tagwerk-postgres/"];
@@ -72,6 +75,36 @@ pub(crate) fn no_async(tree: &Tree) -> Vec<Finding> {
         }
     }
     findings
+}
+
+/// Law 1: engine and stores put a job as `decide` returned it, and change nothing in it. Tests set scenes.
+pub(crate) fn one_decider(tree: &Tree) -> Vec<Finding> {
+    let instead = "make it an event, and let tagwerk_core::transition::decide return the changed job";
+    let mut findings = Vec::new();
+    for (file, rust) in tree.rust().filter(|(file, _)| lies_in(file, INSIDE) && !lies_in(file, &[CORE])) {
+        let lines =
+            numbered(&rust.code).zip(&rust.in_test).filter(|(_, in_test)| !**in_test && !file.is_test());
+        let changes = lines.filter(|((_, line), _)| changes_job(line));
+        findings.extend(changes.map(|((number, _), _)| file.at(number, "a job changed by hand", instead)));
+    }
+    findings
+}
+
+/// Whether the file is a test or part of what tests are made with.
+fn sets_scenes(file: &File) -> bool {
+    file.is_test() || file.path.contains("/testing/")
+}
+
+/// Whether the line assigns to a field of something named `job`.
+fn changes_job(line: &str) -> bool {
+    line.match_indices("job.").any(|(at, start)| {
+        let before = line[..at].chars().next_back().is_some_and(is_word);
+        let rest = line[at + start.len()..]
+            .trim_start_matches(|letter| is_word(letter) || letter == '.')
+            .trim_start();
+        let assigns = ["=", "+=", "-=", "|=", "&="].iter().any(|sign| rest.starts_with(sign));
+        !before && assigns && !rest.starts_with("==") && !rest.starts_with("=>")
+    })
 }
 
 /// Law 1: no SQL that chooses a value by cases. Views may, since they only name things for people.
@@ -174,6 +207,16 @@ mod tests {
         let tree = Tree::of(&[("crates/tagwerk-core/src/a.rs", source), ("crates/tagwerk/src/a.rs", source)]);
         let inside = ["crates/tagwerk-core/src/a.rs:2", "crates/tagwerk-core/src/a.rs:3"];
         assert_eq!(places(&no_async(&tree)), inside);
+    }
+
+    #[test]
+    fn only_the_decider_changes_a_job() {
+        let source = "fn f() {\n    row.job.status = Status::Failed;\n    if job.status == x && job.a.b >= y {}\n    \
+                      job.retry_count += 1;\n    my_job.x = 1;\n    row.job = step.job;\n}\n";
+        let tree =
+            Tree::of(&[("crates/tagwerk-engine/src/a.rs", source), ("crates/tagwerk-core/src/a.rs", source)]);
+        let bad = ["crates/tagwerk-engine/src/a.rs:2", "crates/tagwerk-engine/src/a.rs:4"];
+        assert_eq!(places(&one_decider(&tree)), bad);
     }
 
     #[test]
