@@ -81,9 +81,9 @@ pub(crate) fn no_async(tree: &Tree) -> Vec<Finding> {
 pub(crate) fn one_decider(tree: &Tree) -> Vec<Finding> {
     let instead = "make it an event, and let tagwerk_core::transition::decide return the changed job";
     let mut findings = Vec::new();
-    for (file, rust) in tree.rust().filter(|(file, _)| lies_in(file, INSIDE) && !lies_in(file, &[CORE])) {
-        let lines =
-            numbered(&rust.code).zip(&rust.in_test).filter(|(_, in_test)| !**in_test && !file.is_test());
+    let is_bound = |file: &File| lies_in(file, INSIDE) && !lies_in(file, &[CORE]) && !sets_scenes(file);
+    for (file, rust) in tree.rust().filter(|(file, _)| is_bound(file)) {
+        let lines = numbered(&rust.code).zip(&rust.in_test).filter(|(_, in_test)| !**in_test);
         let changes = lines.filter(|((_, line), _)| changes_job(line));
         findings.extend(changes.map(|((number, _), _)| file.at(number, "a job changed by hand", instead)));
     }
