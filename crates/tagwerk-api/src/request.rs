@@ -11,3 +11,22 @@ pub use attempt::{
 };
 pub use enqueue::{BulkEnqueueRequest, EnqueueRequest, Priority, Progress, RetrySettings, Subject};
 pub use operate::{CancelRequest, DiscardRequest, ForceFailRequest, RetryRequest, TypeSettings};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_sends_only_what_is_set() {
+        let enqueue = EnqueueRequest { job_type: "t".to_owned(), ..EnqueueRequest::default() };
+        assert_eq!(serde_json::to_string(&enqueue).unwrap(), r#"{"type":"t"}"#);
+        let claim = BulkClaimRequest {
+            claim: ClaimRequest { worker_id: "w".to_owned(), ..ClaimRequest::default() },
+            max_jobs: Some(10),
+        };
+        let text = r#"{"worker_id":"w","max_jobs":10}"#;
+        assert_eq!(serde_json::to_string(&claim).unwrap(), text);
+        assert_eq!(serde_json::from_str::<BulkClaimRequest>(text).unwrap(), claim);
+        assert_eq!(serde_json::to_string(&CompleteRequest::default()).unwrap(), "{}");
+    }
+}

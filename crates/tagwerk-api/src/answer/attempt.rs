@@ -28,19 +28,19 @@ pub struct AttemptEntry {
     pub error: Option<String>,
     /// The report came after the lease had ended and took the place of the loss.
     pub late: bool,
-    /// Calls with its token that were refused after it had ended.
-    pub refused_calls: Vec<RefusedCall>,
+    /// How many calls with its token were refused as stale after it had ended.
+    pub refused_calls: u32,
+    /// The last of them.
+    pub last_refused: Option<RefusedCall>,
 }
 
-/// A call that was refused and kept for the history.
+/// A stale call that was refused and kept for the history.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RefusedCall {
     /// When it came.
     pub at: Time,
     /// Which call: `complete`, `fail`, `release`, `heartbeat`, `checkpoint`.
     pub call: String,
-    /// The problem code of the answer.
-    pub code: String,
 }
 
 /// What a person or an API call did to the job.
@@ -54,8 +54,6 @@ pub struct OperatorEntry {
     pub reason: Option<String>,
     /// The job's version after it.
     pub version: i64,
-    /// Whether the payload was changed; the old one is kept.
-    pub payload_changed: bool,
 }
 
 /// `GET /jobs/{id}/attempts`, oldest first.

@@ -1,13 +1,14 @@
 //! The job as it is shown.
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use crate::request::{Progress, RetrySettings, Subject};
 use crate::{
-    ErrorClass, FailureCause, FailureReason, IdempotencyScope, Json, LeaseToken, OnUnknown, PriorityLabel,
-    Seconds, Status, Time,
+    ErrorClass, FailureCause, FailureReason, IdempotencyScope, Json, LeaseToken, OnDuplicate, OnMismatch,
+    OnUnknown, PriorityLabel, Seconds, Status, Time,
 };
 
 /// Why a failed job failed.
@@ -75,6 +76,10 @@ pub struct JobSummary {
     pub idempotency_scope: Option<IdempotencyScope>,
     /// For scope `ttl`: how long after the job's end.
     pub idempotency_ttl_seconds: Option<Seconds>,
+    /// As it was given.
+    pub on_duplicate: Option<OnDuplicate>,
+    /// As it was given.
+    pub on_mismatch: Option<OnMismatch>,
     /// The business object.
     pub subject: Option<Subject>,
     /// Ties together what belongs together across systems.
@@ -193,22 +198,35 @@ struct PrunedMark {
     pruned: bool,
 }
 
+/// Reads a job or a tombstone. By hand: an untagged enum would buffer the job, and a raw payload does not survive that.
+fn read_either<'de, D, J, E>(
+    deserializer: D,
+    job: fn(J) -> E,
+    pruned: fn(Tombstone) -> E,
+) -> Result<E, D::Error>
+where
+    D: Deserializer<'de>,
+    J: DeserializeOwned,
+{
+    let raw = Box::<RawValue>::deserialize(deserializer)?;
+    let read = || {
+        let mark: PrunedMark = serde_json::from_str(raw.get())?;
+        if mark.pruned {
+            serde_json::from_str(raw.get()).map(pruned)
+        } else {
+            serde_json::from_str(raw.get()).map(job)
+        }
+    };
+    read().map_err(serde::de::Error::custom)
+}
+
 impl<'de> Deserialize<'de> for Existing {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // By hand: an untagged enum would buffer the job, and a raw payload does not survive that.
-        use serde::de::Error;
-        let raw = Box::<RawValue>::deserialize(deserializer)?;
-        let mark: PrunedMark = serde_json::from_str(raw.get()).map_err(Error::custom)?;
-        if mark.pruned {
-            serde_json::from_str(raw.get()).map(Self::Pruned).map_err(Error::custom)
-        } else {
-            serde_json::from_str(raw.get()).map(Self::Job).map_err(Error::custom)
-        }
+        read_either(deserializer, Self::Job, Self::Pruned)
     }
 }
 
-/// Answer to `POST /jobs`: the job, and how it relates to what was sent. When the key belongs to a pruned job the
-/// answer is a [`Tombstone`] instead.
+/// A job as an enqueue answers it: with how it relates to what was sent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct EnqueueAnswer {
     /// Everything but payload, result and checkpoint.
@@ -244,6 +262,33 @@ impl EnqueueAnswer {
     #[must_use]
     pub fn into_job(self) -> Job {
         Job { summary: self.summary, payload: self.payload, checkpoint: self.checkpoint, result: self.result }
+    }
+}
+
+/// Answer to `POST /jobs`: the job, or a tombstone when the key belongs to a job that was pruned.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[serde(untagged)]
+pub enum Enqueued {
+    /// The whole job.
+    Job(Box<EnqueueAnswer>),
+    /// A pruned job's tombstone.
+    Pruned(Tombstone),
+}
+
+impl Enqueued {
+    /// The job's id.
+    #[must_use]
+    pub const fn id(&self) -> i64 {
+        match self {
+            Self::Job(job) => job.summary.id,
+            Self::Pruned(tombstone) => tombstone.id,
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Enqueued {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        read_either(deserializer, Self::Job, Self::Pruned)
     }
 }
 
@@ -292,4 +337,56 @@ pub struct ReviewPage {
     pub damaged: Vec<DamagedJob>,
     /// What to give as `after` for the next page; `null` at the end.
     pub next: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SUMMARY: &str = r#""id":9007199254740991,"type":"send-invoice","queue":"default","status":"running",
+        "version":2,"priority":"high","priority_value":25,"attempt":1,"attempts_left":3,"is_last_attempt":false,
+        "retry_count":0,"max_retries":3,"lease_losses":0,"max_lease_losses":4,"release_count":0,
+        "available_at":"2026-07-01T12:00:00.000Z","expires_at":null,"max_age_seconds":null,"lease_seconds":2.5,
+        "timeout_seconds":null,"retry":{"base_seconds":5,"factor":1.5,"cap_seconds":null,"jitter":"full"},
+        "on_unknown":"verify","idempotency_key":null,"idempotency_scope":null,"idempotency_ttl_seconds":null,
+        "on_duplicate":null,"on_mismatch":null,"subject":{"kind":"order","id":"7","version":null},
+        "correlation_id":null,"traceparent":null,"owner":null,"error":null,"failure":null,"worker_id":"w",
+        "claimed_at":"2026-07-01T12:00:00.001Z","lease_expires_at":"2026-07-01T12:05:00.001Z","verify":false,
+        "cancel_requested":false,"progress":null,"created_at":"2026-07-01T12:00:00.000Z",
+        "updated_at":"2026-07-01T12:00:00.001Z","finished_at":null"#;
+    const PAYLOAD: &str = r#"{"b":123456789012345678901234567890, "a":1.10,"a":"\ud800"}"#;
+
+    fn text(tail: &str) -> String {
+        let summary: String = SUMMARY.lines().map(str::trim_start).collect();
+        format!("{{{summary},\"payload\":{PAYLOAD},\"checkpoint\":[1],\"result\":null{tail}}}")
+    }
+
+    /// Nothing is lost, reordered or left out on the way to the client and back.
+    fn round_trip<T: Serialize + DeserializeOwned>(text: &str) -> T {
+        let value: T = serde_json::from_str(text).unwrap();
+        assert_eq!(serde_json::to_string(&value).unwrap(), text);
+        value
+    }
+
+    #[test]
+    fn jobs_survive_the_wire_byte_for_byte() {
+        let job: Job = round_trip(&text(""));
+        assert_eq!(job.payload.as_str(), PAYLOAD);
+        assert_eq!(job.summary.lease_seconds, Some(Seconds::from_ms(2500)));
+        let claimed: ClaimedJob =
+            round_trip(&text(r#","lease":"t","heartbeat_seconds":100,"replayed":false"#));
+        assert_eq!(claimed.into_job(), job);
+        let answer: EnqueueAnswer = round_trip(&text(r#","payload_differs":true,"replaced":null"#));
+        assert_eq!(answer.into_job(), job);
+    }
+
+    #[test]
+    fn a_tombstone_is_told_from_a_job() {
+        let tombstone = r#"{"id":7,"type":"t","status":"completed","finished_at":"2026-07-01T12:00:00.000Z","pruned":true}"#;
+        assert!(matches!(round_trip::<Existing>(tombstone), Existing::Pruned(_)));
+        assert!(matches!(round_trip::<Enqueued>(tombstone), Enqueued::Pruned(_)));
+        assert!(matches!(round_trip::<Existing>(&text("")), Existing::Job(_)));
+        let enqueued = round_trip::<Enqueued>(&text(r#","payload_differs":false,"replaced":true"#));
+        assert_eq!(enqueued.id(), 9_007_199_254_740_991);
+    }
 }

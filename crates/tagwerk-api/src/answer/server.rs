@@ -138,22 +138,22 @@ pub struct Totals {
     pub enqueues: i64,
     /// Leases granted.
     pub claims: i64,
-    /// Jobs completed.
+    /// Reports of completion that counted.
     pub completions: i64,
-    /// Failures reported.
+    /// Reports of a failure that counted.
     pub failures: i64,
     /// Attempts given back.
     pub releases: i64,
-    /// Requeues after a failure or a loss.
+    /// Requeues after a failure, a loss or a time-out.
     pub retries: i64,
     /// Leases that ran out.
     pub lease_losses: i64,
     /// Attempts that reached their time limit.
     pub time_outs: i64,
-    /// Jobs that went to review.
+    /// Entries into review.
     pub reviews: i64,
-    /// Jobs cancelled or discarded.
-    pub cancellations: i64,
+    /// Retries from review.
+    pub review_retries: i64,
 }
 
 /// The store.
