@@ -157,3 +157,30 @@ pub const LIST_PAGE_DEFAULT: u32 = 100;
 pub const LIST_PAGE: Range<u32> = Range { min: 1, max: 1_000 };
 /// Up to this place the position among the ready jobs is counted exactly; beyond it "more than" is as good.
 pub const POSITION_EXACT_MAX: u32 = 1_000;
+
+// ---- The committer ----
+
+/// Commands that wait for the committer before further ones are refused with 503: some seconds of work.
+pub const INBOX_COMMANDS: usize = 20_000;
+/// Commands of one batch: more would make the first of them wait longer than a commit takes.
+pub const BATCH_COMMANDS: usize = 1_024;
+/// Bytes of payloads of one batch, so that memory and log grow by a bounded step. One command is always taken.
+pub const BATCH_BYTES: usize = 16 * MIB;
+/// Claims that wait for a job at the same time; beyond it a claim is answered at once, empty.
+pub const PARKED_CLAIMS_MAX: usize = 20_000;
+/// Parked claims that are tried in one go; what is left is tried in the next batch.
+pub const PARKED_PER_BATCH: usize = 256;
+/// Rows that one retention run looks at: a few milliseconds.
+pub const RETENTION_SCAN_ROWS: usize = 5_000;
+/// Rows that one retention run deletes: less than a commit's worth.
+pub const RETENTION_BATCH_ROWS: usize = 500;
+/// Workers that a node remembers for the list of workers; the longest unseen are forgotten first.
+pub const WORKERS_REMEMBERED: usize = 10_000;
+/// A worker that was not seen for this long is forgotten.
+pub const WORKER_FORGOTTEN_AFTER_MS: i64 = DAY_MS;
+/// Jobs that a worker released and is not given again while others wait, per worker.
+pub const RELEASES_REMEMBERED: usize = 100;
+/// Waits for the end of a job (`GET /jobs/{id}?wait_seconds=`) at the same time.
+pub const WATCHES_MAX: usize = 20_000;
+/// A difference between wall clock and monotonic clock that counts as a step of the wall clock.
+pub const CLOCK_STEP_MS: i64 = 500;

@@ -288,6 +288,20 @@ pub enum Refusal {
     /// The key belongs to a pruned job and `on_duplicate: conflict` was asked for.
     #[error("idempotency key already belongs to job {0}, which retention has deleted")]
     DuplicatePruned(JobId),
+    /// The key belongs to an earlier job of the same request and `on_duplicate: conflict` was asked for.
+    #[error("job {index} of this request has the same idempotency key")]
+    DuplicateHere {
+        /// Index of that job.
+        index: usize,
+    },
+    /// The key belongs to an earlier job of the same request with other content, and `on_mismatch: reject` was asked for.
+    #[error(
+        "job {index} of this request has the same idempotency key with other content; use a new key for new work"
+    )]
+    KeyReusedHere {
+        /// Index of that job.
+        index: usize,
+    },
     /// A retry cannot take the job's key back: another job holds it.
     #[error("job {0} holds the idempotency key by now; settle that job first")]
     KeyHeld(JobId),
@@ -329,7 +343,9 @@ pub enum EngineError {
     #[error("the store is damaged; run `tagwerk check --integrity` and restore a backup")]
     StoreDamaged,
     /// Nobody knows whether it was stored. Repeat only with an idempotency key, lease token or request id.
-    #[error("nobody knows whether the request was stored; repeat it only with an idempotency key, lease or request_id")]
+    #[error(
+        "nobody knows whether the request was stored; repeat it only with an idempotency key, lease or request_id"
+    )]
     OutcomeUnknown,
     /// A fault of the server's own; it is in the log.
     #[error("the server failed on this request; the reason is in its log")]

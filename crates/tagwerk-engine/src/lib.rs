@@ -6,9 +6,23 @@
 //!
 //! Deliberately absent: rules about jobs (they are in `tagwerk_core`), wire formats, threads other than the committer.
 
+mod batch;
+mod clockwork;
 pub mod command;
+pub mod committer;
+pub mod engine;
+mod exec;
+pub mod message;
+mod parked;
 pub mod ports;
+pub mod registry;
 pub mod row;
+pub mod settings;
 pub mod store;
 #[cfg(feature = "testing")]
 pub mod testing;
+mod tokens;
+mod work;
+
+pub use engine::{Engine, EngineThread, Vitals};
+pub use exec::retention::RetentionReport;

@@ -39,7 +39,8 @@ impl<T: Send> Responder<T> for std::sync::mpsc::SyncSender<T> {
 
     fn answer(self: Box<Self>, answer: T) -> Result<(), T> {
         self.try_send(answer).map_err(|refused| match refused {
-            std::sync::mpsc::TrySendError::Full(answer) | std::sync::mpsc::TrySendError::Disconnected(answer) => answer,
+            std::sync::mpsc::TrySendError::Full(answer)
+            | std::sync::mpsc::TrySendError::Disconnected(answer) => answer,
         })
     }
 }

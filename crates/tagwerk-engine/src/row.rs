@@ -234,9 +234,9 @@ pub enum Counter {
     Failures,
     /// Requeues after a failure, a loss or a time-out.
     Retries,
-    /// Leases that ran out. A late report takes its loss back out.
+    /// Leases that ran out, also those whose worker reported late.
     LeaseLosses,
-    /// Attempts that reached their time limit. A late report takes it back out.
+    /// Attempts that reached their time limit, also those whose worker reported late.
     TimeOuts,
     /// Jobs given back.
     Releases,
@@ -344,4 +344,3 @@ impl Tally {
             - self.get(Counter::Pruned)
     }
 }
-

@@ -1,0 +1,193 @@
+//! One batch: everything that is executed in one transaction, in phases. The order of the phases does not matter to
+//! callers, since none of the commands in a batch has been answered before another was sent; it is chosen so that what
+//! becomes free in a batch can be handed out in the same batch.
+
+use std::collections::HashMap;
+
+use tagwerk_core::JobId;
+
+use crate::command::{ClaimAnswer, OperateAnswer, PutType, Refusal, Work as WorkCommand, WorkAnswer};
+use crate::exec::claim::Wish;
+use crate::exec::retention::{RetentionReport, Sweep};
+use crate::exec::{calls, claim, enqueue, operate, retention, time};
+use crate::message::{EnqueueAnswer, Message};
+use crate::parked::Parked;
+use crate::row::TypeSettings;
+use crate::store::{StoreResult, Tx};
+use crate::work::{Effects, Env, Work};
+
+/// What the committer knows and a batch reads.
+pub(crate) struct Surroundings<'a> {
+    pub(crate) parked: &'a Parked,
+    pub(crate) avoid: &'a dyn Fn(&str) -> Vec<JobId>,
+    pub(crate) services: Services,
+    pub(crate) sweep: &'a Sweep,
+}
+
+/// Which services run in this batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Services {
+    /// None: a batch that failed is tried again one by one, without them.
+    Off,
+    /// Ends of attempts and of waiting.
+    Time,
+    /// Also retention.
+    TimeAndRetention,
+}
+
+/// Answer to one message, before it is delivered.
+pub(crate) enum Output {
+    Enqueue(EnqueueAnswer),
+    /// Empty: it found nothing and may be parked.
+    Claim(ClaimAnswer),
+    Work(WorkAnswer),
+    Operate(Result<OperateAnswer, Refusal>),
+    PutType(bool),
+    Nothing,
+}
+
+/// What a batch did, to be made known after the commit.
+pub(crate) struct Done {
+    pub(crate) outputs: Vec<Output>,
+    pub(crate) parked: Vec<(usize, ClaimAnswer)>,
+    pub(crate) effects: Effects,
+    pub(crate) types: Option<HashMap<String, TypeSettings>>,
+    pub(crate) overdue: time::Backlog,
+    pub(crate) retention: Option<(RetentionReport, Sweep)>,
+}
+
+/// Executes messages in a transaction. Nothing is committed here.
+pub(crate) fn execute(
+    tx: &mut dyn Tx,
+    env: &Env<'_>,
+    messages: &[&Message],
+    around: &Surroundings<'_>,
+) -> StoreResult<Done> {
+    let types = put_types(tx, env, messages)?;
+    let known = env.types;
+    let env = Env { types: types.as_ref().unwrap_or(env.types), ..*env };
+    let mut work = Work::new(tx, &env);
+    let overdue = match around.services {
+        Services::Off => time::Backlog::None,
+        Services::Time | Services::TimeAndRetention => time::end_overdue(&mut work)?,
+    };
+    let mut outputs = Vec::with_capacity(messages.len());
+    preload(&mut work, messages)?;
+    for message in messages {
+        outputs.push(act(&mut work, message, known)?);
+    }
+    work.flush()?;
+    let parked = hand_out(&mut work, (messages, &mut outputs), around)?;
+    let retention = match around.services {
+        Services::Off | Services::Time => None,
+        Services::TimeAndRetention => {
+            let mut sweep = around.sweep.clone();
+            Some((retention::run(&mut work, &mut sweep)?, sweep))
+        }
+    };
+    Ok(Done { outputs, parked, effects: work.finish()?, types, overdue, retention })
+}
+
+/// Writes type settings first, so that all other commands of the batch see them. Returns them if they changed.
+fn put_types(
+    tx: &mut dyn Tx,
+    env: &Env<'_>,
+    messages: &[&Message],
+) -> StoreResult<Option<HashMap<String, TypeSettings>>> {
+    let mut types: Option<HashMap<String, TypeSettings>> = None;
+    for message in messages {
+        let Message::PutType(PutType { kind, settings }, _) = message else { continue };
+        tx.put_type(kind, settings.as_ref())?;
+        let types = types.get_or_insert_with(|| env.types.clone());
+        match settings {
+            Some(settings) => types.insert(kind.clone(), settings.clone()),
+            None => types.remove(kind),
+        };
+    }
+    Ok(types)
+}
+
+/// Reads all rows that the batch names in one go.
+fn preload(work: &mut Work<'_>, messages: &[&Message]) -> StoreResult<()> {
+    let mut ids: Vec<JobId> = Vec::new();
+    let mut keys: Vec<&str> = Vec::new();
+    for message in messages {
+        match message {
+            Message::Work(command, _) => ids.extend(command.calls.iter().map(|call| call.id)),
+            Message::Operate(call, _) => ids.push(call.id),
+            Message::Enqueue(command, _) => {
+                keys.extend(command.jobs.iter().filter_map(|job| job.key.as_deref()));
+            }
+            Message::GiveBack(leases) => ids.extend(leases.iter().map(|(id, _)| *id)),
+            Message::Claim(..) | Message::PutType(..) | Message::Drain | Message::Stop => {}
+        }
+    }
+    work.load(&ids)?;
+    work.load_details(&ids)?;
+    work.load_keys(&keys)
+}
+
+/// Everything but handing out.
+fn act(work: &mut Work<'_>, message: &Message, known: &HashMap<String, TypeSettings>) -> StoreResult<Output> {
+    Ok(match message {
+        Message::Enqueue(command, _) => Output::Enqueue(enqueue::enqueue(work, command)?),
+        Message::Work(command, _) => Output::Work(worker_calls(work, command)?),
+        Message::Operate(call, _) => Output::Operate(operate::operate(work, call)?),
+        Message::PutType(put, _) => Output::PutType(known.contains_key(&put.kind)),
+        Message::GiveBack(leases) => {
+            for (id, bits) in leases {
+                calls::give_back(work, *id, *bits)?;
+            }
+            Output::Nothing
+        }
+        Message::Claim(..) => Output::Claim(ClaimAnswer::default()),
+        Message::Drain | Message::Stop => Output::Nothing,
+    })
+}
+
+fn worker_calls(work: &mut Work<'_>, command: &WorkCommand) -> StoreResult<WorkAnswer> {
+    let mut results = Vec::with_capacity(command.calls.len());
+    for call in &command.calls {
+        results.push(calls::worker_call(work, call)?);
+    }
+    Ok(WorkAnswer { results, claimed: None })
+}
+
+/// Serves parked claims that the batch may have found a job for, then the claims of the batch.
+fn hand_out(
+    work: &mut Work<'_>,
+    batch: (&[&Message], &mut Vec<Output>),
+    around: &Surroundings<'_>,
+) -> StoreResult<Vec<(usize, ClaimAnswer)>> {
+    let (messages, outputs) = batch;
+    let candidates = around.parked.candidates(&work.effects, work.env.now);
+    let waiting =
+        candidates.iter().filter_map(|position| around.parked.get(*position)).map(|parked| &parked.claim);
+    let (mut positions, mut asking) = (Vec::new(), Vec::new());
+    for (position, message) in messages.iter().enumerate() {
+        let claim = match message {
+            Message::Claim(claim, _) => Some(claim),
+            Message::Work(command, _) => command.claim.as_ref(),
+            _ => None,
+        };
+        if let Some(claim) = claim {
+            positions.push(position);
+            asking.push(claim);
+        }
+    }
+    let wishes: Vec<Wish<'_>> =
+        waiting.chain(asking).map(|claim| Wish { claim, avoid: (around.avoid)(&claim.worker) }).collect();
+    if wishes.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut answers = claim::serve(work, &wishes)?.into_iter();
+    let parked = candidates.into_iter().zip(answers.by_ref()).collect();
+    for (position, answer) in positions.into_iter().zip(answers) {
+        match outputs.get_mut(position) {
+            Some(Output::Work(work)) => work.claimed = Some(answer),
+            Some(output) => *output = Output::Claim(answer),
+            None => {}
+        }
+    }
+    Ok(parked)
+}

@@ -1,0 +1,355 @@
+//! The committer: collects commands, executes them in one transaction, commits, answers.
+//!
+//! Group commit is the performance design: while one commit waits for the disk, the next batch collects. A batch that
+//! fails as a whole is tried again one command at a time, so that a bad one fails alone. A commit without an answer is
+//! never repeated blindly.
+//!
+//! [`Committer::step`] does one batch and reads the clock it was given, so that tests and the simulation drive it without
+//! a thread; the thread around it is in [`crate::engine`].
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tagwerk_core::{JobId, Timestamp, limits};
+
+use crate::batch::{self, Done, Output, Services, Surroundings};
+use crate::clockwork::Clockwork;
+use crate::command::{ClaimAnswer, EngineError};
+use crate::engine::Shared;
+use crate::exec::retention::Sweep;
+use crate::exec::time::Backlog;
+use crate::message::{Message, refuse};
+use crate::parked::{Parked, ParkedClaim};
+use crate::ports::{Clock, Entropy, Observer};
+use crate::row::TypeSettings;
+use crate::settings::Settings;
+use crate::store::{Store, StoreError, StoreResult};
+use crate::tokens::Tokens;
+use crate::work::Env;
+
+/// What the committer is given by the world.
+#[derive(Clone)]
+pub struct Ports {
+    /// The one clock.
+    pub clock: Arc<dyn Clock>,
+    /// Lease bits and jitter.
+    pub entropy: Arc<dyn Entropy>,
+    /// Who counts.
+    pub observer: Arc<dyn Observer>,
+}
+
+/// Whether the committer goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Running {
+    /// It takes further batches.
+    Yes,
+    /// It was told to stop and has answered everything.
+    Stopped,
+}
+
+/// See the module.
+pub struct Committer {
+    store: Box<dyn Store>,
+    ports: Ports,
+    settings: Settings,
+    tokens: Tokens,
+    shared: Arc<Shared>,
+    parked: Parked,
+    types: HashMap<String, TypeSettings>,
+    clockwork: Clockwork,
+    avoid: HashMap<String, Vec<(JobId, Timestamp)>>,
+    sweep: Sweep,
+    retention_due: Duration,
+    behind: bool,
+    draining: bool,
+}
+
+impl Committer {
+    /// A committer on this store. Reads type settings and makes up for the time in which nobody served the store.
+    pub fn new(
+        mut store: Box<dyn Store>,
+        ports: Ports,
+        settings: Settings,
+        shared: Arc<Shared>,
+    ) -> StoreResult<Self> {
+        let tokens = Tokens::new(store.secret());
+        let (now, monotonic) = (ports.clock.now(), ports.clock.monotonic());
+        let mut tx = store.begin()?;
+        let types = tx.types()?.into_iter().collect();
+        let served = tx.served_until()?;
+        drop(tx);
+        let clockwork = Clockwork::new(now, monotonic, served);
+        Ok(Self {
+            store,
+            ports,
+            settings,
+            tokens,
+            shared,
+            parked: Parked::default(),
+            types,
+            clockwork,
+            avoid: HashMap::new(),
+            sweep: Sweep::default(),
+            retention_due: monotonic,
+            behind: false,
+            draining: false,
+        })
+    }
+
+    /// How long the thread may sleep before the next [`Committer::step`] if nothing comes in.
+    #[must_use]
+    pub fn patience(&self) -> Duration {
+        if self.behind {
+            return Duration::ZERO;
+        }
+        let tick = Duration::from_millis(limits::SERVED_UNTIL_EVERY_MS.unsigned_abs());
+        let (due, deadline) = self.parked.next_wake();
+        let until_due = due.map_or(tick, |due| {
+            let ms = due.since_ms(self.ports.clock.now()).max(0);
+            Duration::from_millis(ms.unsigned_abs())
+        });
+        let until_deadline = deadline.map_or(tick, |at| at.saturating_sub(self.ports.clock.monotonic()));
+        tick.min(until_due).min(until_deadline)
+    }
+
+    /// Executes a batch, commits it and answers. An empty batch does what time and the services ask for.
+    pub fn step(&mut self, mut messages: Vec<Message>) -> Running {
+        let stop = messages.iter().any(|message| matches!(message, Message::Stop));
+        self.draining |= stop || messages.iter().any(|message| matches!(message, Message::Drain));
+        if self.draining {
+            messages = refuse_new_work(messages);
+            self.answer_parked();
+        }
+        let monotonic = self.ports.clock.monotonic();
+        for ended in self.parked.take_ended(monotonic) {
+            answer_empty(ended);
+        }
+        let services =
+            if monotonic >= self.retention_due { Services::TimeAndRetention } else { Services::Time };
+        match self.attempt(&messages.iter().collect::<Vec<_>>(), services) {
+            Ok(done) => self.deliver(messages, done),
+            Err(error) => self.recover(messages, &error),
+        }
+        if services == Services::TimeAndRetention {
+            self.keep_house(monotonic);
+        }
+        if stop { Running::Stopped } else { Running::Yes }
+    }
+
+    /// One transaction.
+    fn attempt(&mut self, messages: &[&Message], services: Services) -> StoreResult<Done> {
+        let started = self.ports.clock.monotonic();
+        let now = self.ports.clock.now();
+        let reading = self.clockwork.read(now, started);
+        let unsaved = self.shared.registry().unsaved();
+        let env = Env {
+            now,
+            settings: &self.settings,
+            types: &self.types,
+            tokens: &self.tokens,
+            entropy: &*self.ports.entropy,
+        };
+        let avoid = |worker: &str| -> Vec<JobId> {
+            let held = self.avoid.get(worker).map(Vec::as_slice).unwrap_or_default();
+            held.iter().filter(|(_, until)| *until > now).map(|(id, _)| *id).collect()
+        };
+        let around = Surroundings { parked: &self.parked, avoid: &avoid, services, sweep: &self.sweep };
+        let mut tx = self.store.begin()?;
+        if reading.shift_ms != 0 {
+            let moved = tx.shift_leases(reading.shift_ms)?;
+            tracing::info!(ms = reading.shift_ms, leases = moved, "moved live leases along with the clock");
+        }
+        let done = batch::execute(&mut *tx, &env, messages, &around)?;
+        if reading.mark_served {
+            tx.set_served(now, &unsaved)?;
+        }
+        tx.commit()?;
+        self.clockwork.committed(&reading);
+        if reading.mark_served {
+            self.shared.registry().saved();
+        }
+        let finished = self.ports.clock.monotonic();
+        self.shared.committed(finished);
+        if !messages.is_empty() {
+            self.ports.observer.committed(messages.len(), finished.saturating_sub(started));
+        }
+        Ok(done)
+    }
+
+    /// A batch failed as a whole. Tries its commands one by one where that can help.
+    fn recover(&mut self, messages: Vec<Message>, error: &StoreError) {
+        self.shared.failed(error, self.ports.clock.monotonic());
+        let hopeless = matches!(error, StoreError::Busy | StoreError::ReadOnly | StoreError::OutcomeUnknown);
+        if hopeless || messages.is_empty() {
+            let error = engine_error(error);
+            for message in messages {
+                refuse(message, &error);
+            }
+            return;
+        }
+        for message in messages {
+            match self.attempt(&[&message], Services::Off) {
+                Ok(done) => self.deliver(vec![message], done),
+                Err(error) => {
+                    self.shared.failed(&error, self.ports.clock.monotonic());
+                    refuse(message, &engine_error(&error));
+                }
+            }
+        }
+    }
+
+    /// After the commit: takes over what the batch did, answers, wakes.
+    fn deliver(&mut self, messages: Vec<Message>, done: Done) {
+        let (now, monotonic) = (self.ports.clock.now(), self.ports.clock.monotonic());
+        if let Some(types) = done.types {
+            self.types = types;
+        }
+        self.behind = done.overdue == Backlog::More;
+        if let Some((report, sweep)) = done.retention {
+            self.behind |= report.jobs >= limits::RETENTION_BATCH_ROWS;
+            self.sweep = sweep;
+            self.shared.retention_ran(report, now);
+        }
+        self.remember_releases(&done.effects.released, now);
+        for (kind, run_ms) in &done.effects.ended {
+            self.ports.observer.attempt_ended(kind, *run_ms);
+        }
+        self.shared.settled(&done.effects.settled);
+        let mut undelivered = Undelivered::default();
+        for (parked, answer) in self.parked.settle(done.parked) {
+            self.shared.registry().claimed(&parked.claim, now);
+            undelivered.keep(parked.reply.answer(Ok(answer)).err());
+        }
+        self.parked.note_due_later(&done.effects);
+        for (message, output) in messages.into_iter().zip(done.outputs) {
+            self.answer((message, output), (now, monotonic), &mut undelivered);
+        }
+        if !undelivered.leases.is_empty() {
+            self.shared.give_back(undelivered.leases);
+        }
+    }
+
+    fn answer(
+        &mut self,
+        answered: (Message, Output),
+        at: (Timestamp, Duration),
+        undelivered: &mut Undelivered,
+    ) {
+        let (now, monotonic) = at;
+        match answered {
+            (Message::Claim(claim, reply), Output::Claim(answer)) => {
+                self.shared.registry().claimed(&claim, now);
+                let waits =
+                    answer.jobs.is_empty() && claim.wait_ms > 0 && !self.draining && self.parked.has_room();
+                if waits {
+                    let deadline = monotonic + Duration::from_millis(claim.wait_ms.unsigned_abs());
+                    self.parked.push(ParkedClaim { claim, deadline, next_due: answer.next_due_at, reply });
+                } else {
+                    undelivered.keep(reply.answer(Ok(answer)).err());
+                }
+            }
+            (Message::Work(command, reply), Output::Work(answer)) => {
+                let mut registry = self.shared.registry();
+                for result in answer.results.iter().flatten() {
+                    if let Some(lease) = &result.job.row.job.lease {
+                        registry.reported(&lease.worker, now);
+                    }
+                }
+                if let Some(claim) = &command.claim {
+                    registry.claimed(claim, now);
+                }
+                drop(registry);
+                undelivered.keep(
+                    reply
+                        .answer(Ok(answer))
+                        .err()
+                        .map(|refused| refused.map(|answer| answer.claimed.unwrap_or_default())),
+                );
+            }
+            (Message::Enqueue(_, reply), Output::Enqueue(answer)) => drop(reply.answer(Ok(answer))),
+            (Message::Operate(_, reply), Output::Operate(answer)) => drop(reply.answer(Ok(answer))),
+            (Message::PutType(_, reply), Output::PutType(answer)) => drop(reply.answer(Ok(answer))),
+            (Message::GiveBack(_) | Message::Drain | Message::Stop, _) => {}
+            (message, _) => refuse(message, &EngineError::Internal),
+        }
+    }
+
+    fn remember_releases(&mut self, released: &[(String, JobId)], now: Timestamp) {
+        if released.is_empty() {
+            return;
+        }
+        self.avoid.retain(|_, jobs| {
+            jobs.retain(|(_, until)| *until > now);
+            !jobs.is_empty()
+        });
+        for (worker, id) in released {
+            let jobs = self.avoid.entry(worker.clone()).or_default();
+            jobs.push((*id, now.plus_ms(limits::RELEASE_AVOID_MS)));
+            if jobs.len() > limits::RELEASES_REMEMBERED {
+                jobs.remove(0);
+            }
+        }
+    }
+
+    fn keep_house(&mut self, monotonic: Duration) {
+        self.retention_due = monotonic + Duration::from_millis(limits::OVERDUE_EVERY_MS.unsigned_abs());
+        if self.behind {
+            self.retention_due = monotonic;
+        }
+        if let Err(error) = self.store.housekeeping() {
+            self.shared.failed(&error, monotonic);
+        }
+        self.shared.parked(self.parked.len());
+    }
+
+    fn answer_parked(&mut self) {
+        self.parked.take_all().into_iter().for_each(answer_empty);
+    }
+}
+
+/// Leases in answers that nobody received.
+#[derive(Default)]
+struct Undelivered {
+    leases: Vec<(JobId, tagwerk_core::LeaseBits)>,
+}
+
+impl Undelivered {
+    fn keep(&mut self, refused: Option<Result<ClaimAnswer, EngineError>>) {
+        // A replayed answer belongs to a worker that has its leases already.
+        let Some(Ok(answer)) = refused.filter(|answer| answer.as_ref().is_ok_and(|answer| !answer.replayed))
+        else {
+            return;
+        };
+        for claimed in answer.jobs {
+            if let Some(lease) = claimed.job.row.job.lease {
+                self.leases.push((claimed.job.row.job.id, lease.bits));
+            }
+        }
+    }
+}
+
+fn answer_empty(parked: ParkedClaim) {
+    let answer = ClaimAnswer { next_due_at: parked.next_due, ..ClaimAnswer::default() };
+    // Nobody there any more: nothing was promised.
+    drop(parked.reply.answer(Ok(answer)));
+}
+
+fn refuse_new_work(messages: Vec<Message>) -> Vec<Message> {
+    let (new, rest): (Vec<_>, Vec<_>) = messages.into_iter().partition(Message::begins_work);
+    for message in new {
+        refuse(message, &EngineError::Draining);
+    }
+    rest
+}
+
+pub(crate) const fn engine_error(error: &StoreError) -> EngineError {
+    match error {
+        StoreError::Busy => EngineError::StoreBusy,
+        StoreError::Full => EngineError::StoreFull,
+        StoreError::ReadOnly => EngineError::StoreReadOnly,
+        StoreError::Damaged(_) => EngineError::StoreDamaged,
+        StoreError::OutcomeUnknown => EngineError::OutcomeUnknown,
+        StoreError::Conflict | StoreError::Other(_) => EngineError::Internal,
+    }
+}

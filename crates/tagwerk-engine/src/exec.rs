@@ -1,0 +1,9 @@
+//! Execution of commands, one file per kind. All of them work on [`crate::work::Work`] and decide nothing about jobs
+//! themselves.
+
+pub(crate) mod calls;
+pub(crate) mod claim;
+pub(crate) mod enqueue;
+pub(crate) mod operate;
+pub(crate) mod retention;
+pub(crate) mod time;

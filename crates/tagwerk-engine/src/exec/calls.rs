@@ -1,0 +1,124 @@
+//! Calls of workers about jobs that they hold: reports, heartbeats, checkpoints.
+
+use tagwerk_core::{Answer, Call, Caller, Event, JobId, LeaseBits, Outcome, Rejection, Report};
+
+use crate::command::{Holder, Refusal, Said, WorkerAnswer, WorkerCall};
+use crate::store::StoreResult;
+use crate::tokens::report_hash;
+use crate::work::Work;
+
+/// Executes one call. The row must have been loaded (or is loaded now, one by one).
+pub(crate) fn worker_call(
+    work: &mut Work<'_>,
+    call: &WorkerCall,
+) -> StoreResult<Result<WorkerAnswer, Refusal>> {
+    let id = call.id;
+    work.load(&[id])?;
+    if work.row(id).is_none() {
+        return Ok(Err(Refusal::NoSuchJob(id)));
+    }
+    let caller = resolve(work, id, &call.holder)?;
+    let seq = match &caller {
+        Caller::Past(attempt) => Some(attempt.seq),
+        Caller::Live(_) | Caller::Stranger | Caller::NoToken { .. } => None,
+    };
+    let event = event_of(caller, &call.said);
+    let step = match work.judge(id, &event)? {
+        Ok(step) => step,
+        Err(rejection) => {
+            if let Some(seq) = seq.filter(|_| is_stale(&rejection)) {
+                work.note_refused(id, seq, name_of(&call.said));
+            }
+            return Ok(Err(Refusal::Rejected { rejection, job: work.full(id)? }));
+        }
+    };
+    let answer = step.answer.clone();
+    work.record(id, &event, step);
+    match answer {
+        Answer::Refused(rejection) => return Ok(Err(Refusal::Rejected { rejection, job: work.full(id)? })),
+        Answer::Replayed => {}
+        Answer::Done => keep_note(work, id, &call.said),
+    }
+    Ok(Ok(WorkerAnswer { job: work.full(id)?, replayed: answer == Answer::Replayed }))
+}
+
+/// Gives back a lease whose answer nobody received. Nothing to do if it is no longer live.
+pub(crate) fn give_back(work: &mut Work<'_>, id: JobId, bits: LeaseBits) -> StoreResult<()> {
+    work.load(&[id])?;
+    if work.row(id).is_none() {
+        return Ok(());
+    }
+    let outcome = Outcome::Released { delay_ms: 0 };
+    let hash = report_hash(&outcome, None);
+    let event = Event::Report(Caller::Live(bits), Report { outcome, hash });
+    if let Ok(step) = work.judge(id, &event)? {
+        work.record(id, &event, step);
+        // The worker never saw it, so it is not to be kept from it.
+        work.effects.released.pop();
+    }
+    Ok(())
+}
+
+/// Finds out whose token it is.
+fn resolve(work: &mut Work<'_>, id: JobId, holder: &Holder) -> StoreResult<Caller> {
+    let live = work.row(id).and_then(|row| row.job.lease.as_ref()).map(|lease| lease.bits);
+    let Some(token) = &holder.token else {
+        let newest = if live.is_some() { None } else { work.history(id)?.pop().map(Box::new) };
+        return Ok(Caller::NoToken { worker: holder.worker.clone(), newest });
+    };
+    let tokens = work.env.tokens;
+    if let Some(bits) = live.filter(|bits| tokens.matches(token, id, *bits)) {
+        return Ok(Caller::Live(bits));
+    }
+    let past = work.history(id)?.into_iter().rev().find(|attempt| tokens.matches(token, id, attempt.bits));
+    Ok(past.map_or(Caller::Stranger, |attempt| Caller::Past(Box::new(attempt))))
+}
+
+fn event_of(caller: Caller, said: &Said) -> Event {
+    match said {
+        Said::Heartbeat { .. } => Event::Heartbeat(caller),
+        Said::Checkpoint(_) => Event::Checkpoint(caller),
+        Said::Report { outcome, result } => {
+            let hash = report_hash(outcome, result.as_deref());
+            Event::Report(caller, Report { outcome: outcome.clone(), hash })
+        }
+    }
+}
+
+/// Keeps what came along with an accepted call.
+fn keep_note(work: &mut Work<'_>, id: JobId, said: &Said) {
+    match said {
+        Said::Heartbeat { progress: Some(progress) } => {
+            work.edit(id, |row| row.note.progress = Some(progress.clone()));
+        }
+        Said::Checkpoint(checkpoint) => work.edit(id, |row| row.note.checkpoint = Some(checkpoint.clone())),
+        Said::Report { outcome: Outcome::Completed, result } => {
+            if result.is_some() {
+                work.edit(id, |row| row.note.result.clone_from(result));
+            }
+        }
+        Said::Heartbeat { progress: None } | Said::Report { .. } => {}
+    }
+}
+
+const fn name_of(said: &Said) -> Call {
+    match said {
+        Said::Heartbeat { .. } => Call::Heartbeat,
+        Said::Checkpoint(_) => Call::Checkpoint,
+        Said::Report { outcome: Outcome::Completed, .. } => Call::Complete,
+        Said::Report { outcome: Outcome::Failed { .. }, .. } => Call::Fail,
+        Said::Report { outcome: Outcome::Released { .. }, .. } => Call::Release,
+    }
+}
+
+/// Refusals that mean "too late"; they are kept in the history of the attempt.
+const fn is_stale(rejection: &Rejection) -> bool {
+    matches!(
+        rejection,
+        Rejection::LeaseLost { .. }
+            | Rejection::TimedOut { .. }
+            | Rejection::Cancelled
+            | Rejection::NotRunning { .. }
+            | Rejection::AlreadyReported { .. }
+    )
+}

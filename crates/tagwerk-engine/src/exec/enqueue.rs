@@ -1,0 +1,311 @@
+//! Accepting jobs. A key is judged against the job that has it; a UNIQUE constraint in the store backs the judgement.
+
+use std::collections::HashMap;
+
+use tagwerk_core::idempotency::{self, OnDuplicate, OnMismatch, Standing};
+use tagwerk_core::{Action, Answer, Event, Job, JobId, NewJob, Timestamp, limits};
+
+use crate::command::{BulkMode, Enqueue, EnqueueJob, Enqueued, MaxAge, Refusal, Start};
+use crate::row::{Detail, JobRow, KeyRow, KeyWrite, Lane, Note, TypeSettings};
+use crate::store::{OldPayload, PayloadWrite, StoreError, StoreResult};
+use crate::tokens::Fields;
+use crate::work::Work;
+
+type Item = Result<Enqueued, Refusal>;
+
+/// What is to become of one job of the request.
+enum Verdict {
+    /// It is new; with a key, the key is written like this.
+    Create,
+    /// The key's job stands for it.
+    Existing { key: KeyRow, differs: bool },
+    /// The key is held by a job created earlier in the same request.
+    Repeats { index: usize, differs: bool },
+    /// No.
+    Refused(Refusal),
+}
+
+/// Executes an enqueue.
+pub(crate) fn enqueue(work: &mut Work<'_>, request: &Enqueue) -> StoreResult<Vec<Item>> {
+    let keys: Vec<&str> = request.jobs.iter().filter_map(|job| job.key.as_deref()).collect();
+    work.load_keys(&keys)?;
+    let mut created_here: HashMap<&str, usize> = HashMap::new();
+    let mut verdicts = Vec::with_capacity(request.jobs.len());
+    for (index, job) in request.jobs.iter().enumerate() {
+        let verdict = judge(work, request, (job, &created_here))?;
+        if let (Verdict::Create, Some(key)) = (&verdict, &job.key) {
+            created_here.insert(key, index);
+        }
+        verdicts.push(verdict);
+    }
+    let refused = verdicts.iter().position(|verdict| matches!(verdict, Verdict::Refused(_)));
+    if let (BulkMode::Atomic, Some(index)) = (request.mode, refused) {
+        return Ok(verdicts
+            .into_iter()
+            .map(|verdict| match verdict {
+                Verdict::Refused(refusal) => Err(refusal),
+                _ => Err(Refusal::NotAtomic { index }),
+            })
+            .collect());
+    }
+    execute(work, request, verdicts)
+}
+
+fn judge(
+    work: &mut Work<'_>,
+    request: &Enqueue,
+    item: (&EnqueueJob, &HashMap<&str, usize>),
+) -> StoreResult<Verdict> {
+    let (job, created_here) = item;
+    if let Some(refusal) = impossible(job, work.env.now) {
+        return Ok(Verdict::Refused(refusal));
+    }
+    let Some(key) = &job.key else { return Ok(Verdict::Create) };
+    if let Some(&index) = created_here.get(key.as_str()) {
+        let differs = request.jobs.get(index).is_none_or(|first| fingerprint(first) != fingerprint(job));
+        return Ok(match (job.on_mismatch, job.on_duplicate) {
+            (Some(OnMismatch::Reject), _) if differs => Verdict::Refused(Refusal::KeyReusedHere { index }),
+            (_, Some(OnDuplicate::Conflict)) => Verdict::Refused(Refusal::DuplicateHere { index }),
+            _ => Verdict::Repeats { index, differs },
+        });
+    }
+    let Some(row) = work.key(key)? else { return Ok(Verdict::Create) };
+    let Some(standing) = standing(work, &row)? else { return Ok(Verdict::Create) };
+    if !idempotency::holds(row.scope, row.ttl_ms, &standing, work.env.now) {
+        return Ok(Verdict::Create);
+    }
+    let differs = fingerprint(job) != row.fingerprint;
+    Ok(match (job.on_mismatch, job.on_duplicate) {
+        (Some(OnMismatch::Reject), _) if differs => Verdict::Refused(Refusal::KeyReused(row.owner)),
+        (_, Some(OnDuplicate::Conflict)) if row.tombstone.is_some() => {
+            Verdict::Refused(Refusal::DuplicatePruned(row.owner))
+        }
+        (_, Some(OnDuplicate::Conflict)) => Verdict::Refused(Refusal::Duplicate(work.full(row.owner)?)),
+        _ => Verdict::Existing { key: row, differs },
+    })
+}
+
+/// Where the job that has the key stands; `None` if neither job nor tombstone is left.
+pub(crate) fn standing(work: &mut Work<'_>, key: &KeyRow) -> StoreResult<Option<Standing>> {
+    if let Some(tombstone) = &key.tombstone {
+        return Ok(Some(tombstone.standing));
+    }
+    work.load(&[key.owner])?;
+    Ok(work.row(key.owner).map(|row| Standing {
+        status: row.job.status,
+        started: row.job.started,
+        finished_at: row.job.finished_at,
+    }))
+}
+
+/// Times that only the server's clock can judge.
+fn impossible(job: &EnqueueJob, now: Timestamp) -> Option<Refusal> {
+    let too_far = |at: Timestamp| at.since_ms(now) > limits::DELAY_MAX_MS;
+    let invalid = |field, message: &str| Some(Refusal::Invalid { field, message: message.to_owned() });
+    if matches!(job.start, Start::At(at) if too_far(at)) {
+        return invalid("run_at", "lies more than ten years ahead");
+    }
+    match job.max_age {
+        Some(MaxAge::At(at)) if too_far(at) => invalid("expires_at", "lies more than ten years ahead"),
+        Some(MaxAge::At(at)) if at <= now => {
+            invalid("expires_at", "has already passed, so the job could never run; name a later time")
+        }
+        _ => None,
+    }
+}
+
+fn execute(work: &mut Work<'_>, request: &Enqueue, verdicts: Vec<Verdict>) -> StoreResult<Vec<Item>> {
+    let new: Vec<&EnqueueJob> = request
+        .jobs
+        .iter()
+        .zip(&verdicts)
+        .filter(|(_, verdict)| matches!(verdict, Verdict::Create))
+        .map(|(job, _)| job)
+        .collect();
+    let mut created = create(work, &new)?.into_iter();
+    let mut ids: Vec<Option<JobId>> = Vec::with_capacity(verdicts.len());
+    let mut items = Vec::with_capacity(verdicts.len());
+    for (job, verdict) in request.jobs.iter().zip(verdicts) {
+        let (id, item) = match verdict {
+            Verdict::Create => {
+                let id =
+                    created.next().ok_or_else(|| StoreError::Other("fewer jobs than verdicts".into()))?;
+                (Some(id), Ok(Enqueued::Created(work.full(id)?)))
+            }
+            Verdict::Refused(refusal) => (None, Err(refusal)),
+            Verdict::Existing { key, differs } => (None, Ok(existing(work, job, (key, differs))?)),
+            Verdict::Repeats { index, differs } => match ids.get(index).copied().flatten() {
+                Some(first) => (None, Ok(repeated(work, job, (first, differs))?)),
+                None => return Err(StoreError::Other("a repeated key lost its first job".into())),
+            },
+        };
+        ids.push(id);
+        items.push(item);
+    }
+    Ok(items)
+}
+
+/// Creates jobs with consecutive ids.
+fn create(work: &mut Work<'_>, jobs: &[&EnqueueJob]) -> StoreResult<Vec<JobId>> {
+    if jobs.is_empty() {
+        return Ok(Vec::new());
+    }
+    let types = work.env.types;
+    let none = TypeSettings::default();
+    let settings: Vec<&TypeSettings> = jobs.iter().map(|job| types.get(&job.kind).unwrap_or(&none)).collect();
+    let names: Vec<(&str, &str)> =
+        jobs.iter().zip(&settings).map(|(job, set)| (queue_of(job, set), &*job.kind)).collect();
+    let lanes = work.tx.intern(&names)?;
+    let first = work.tx.next_ids(jobs.len())?;
+    let mut ids = Vec::with_capacity(jobs.len());
+    for (offset, ((job, set), lane)) in (0..).zip(jobs.iter().zip(settings).zip(lanes)) {
+        let id = JobId(first.0 + offset);
+        if let Some(key) = &job.key {
+            take_key(work, key_row(work, (job, set), (key, id)))?;
+        }
+        let row = new_row(work, (job, set), (id, lane));
+        work.create(row, detail_of(job));
+        ids.push(id);
+    }
+    Ok(ids)
+}
+
+fn queue_of<'j>(job: &'j EnqueueJob, settings: &'j TypeSettings) -> &'j str {
+    job.queue.as_deref().or(settings.queue.as_deref()).unwrap_or(limits::QUEUE_DEFAULT)
+}
+
+fn key_row(work: &Work<'_>, of: (&EnqueueJob, &TypeSettings), at: (&str, JobId)) -> KeyRow {
+    let (job, settings) = of;
+    KeyRow {
+        key: at.0.to_owned(),
+        owner: at.1,
+        scope: job.scope.or(settings.scope).unwrap_or_default(),
+        ttl_ms: job.ttl_ms.or(settings.ttl_ms).unwrap_or(work.env.settings.ttl_ms),
+        fingerprint: fingerprint(job),
+        tombstone: None,
+    }
+}
+
+/// Writes a key that nobody holds: a new one, or one taken over from a job that has let go of it.
+pub(crate) fn take_key(work: &mut Work<'_>, row: KeyRow) -> StoreResult<()> {
+    let write = match work.key(&row.key)? {
+        None => KeyWrite::Insert(row),
+        Some(old) => KeyWrite::Replace { row, from: old.owner },
+    };
+    work.write_key(write);
+    Ok(())
+}
+
+fn new_row(work: &Work<'_>, of: (&EnqueueJob, &TypeSettings), at: (JobId, Lane)) -> JobRow {
+    let ((job, set), (id, lane), env) = (of, at, work.env);
+    let max_age = job.max_age.or(set.max_age_ms.map(MaxAge::AfterMs));
+    let (expires_at, max_age_ms) = match max_age {
+        None => (None, None),
+        Some(MaxAge::At(at)) => (Some(at), None),
+        Some(MaxAge::AfterMs(ms)) => (Some(env.now.plus_ms(ms)), Some(ms)),
+    };
+    let new = NewJob {
+        id,
+        max_retries: job.max_retries.or(set.max_retries).unwrap_or(env.settings.max_retries),
+        max_lease_losses: job
+            .max_lease_losses
+            .or(set.max_lease_losses)
+            .unwrap_or(env.settings.max_lease_losses),
+        available_at: due(job.start, env.now),
+        expires_at,
+        max_age_ms,
+        on_unknown: job.on_unknown.or(set.on_unknown).unwrap_or_default(),
+        now: env.now,
+    };
+    JobRow {
+        job: Job::accepted(&new),
+        lane,
+        priority: job.priority.or(set.priority).unwrap_or_default(),
+        payload_bytes: u32::try_from(payload_of(job).len()).unwrap_or(u32::MAX),
+        note: Note::default(),
+    }
+}
+
+/// Never before the acceptance, so that `created_at ≤ available_at` holds and overdue starts keep their order.
+fn due(start: Start, now: Timestamp) -> Timestamp {
+    match start {
+        Start::Now => now,
+        Start::AfterMs(ms) => now.plus_ms(ms),
+        Start::At(at) => at.max(now),
+    }
+}
+
+fn payload_of(job: &EnqueueJob) -> &str {
+    job.payload.as_deref().unwrap_or(limits::PAYLOAD_DEFAULT)
+}
+
+fn detail_of(job: &EnqueueJob) -> Detail {
+    Detail {
+        payload: payload_of(job).to_owned(),
+        subject: job.subject.clone(),
+        correlation_id: job.correlation_id.clone(),
+        traceparent: job.traceparent.clone(),
+        key: job.key.clone(),
+        scope: job.scope,
+        ttl_ms: job.ttl_ms,
+        on_duplicate: job.on_duplicate,
+        on_mismatch: job.on_mismatch,
+        lease_ms: job.lease_ms,
+        timeout_ms: job.timeout_ms,
+        retry: job.retry,
+    }
+}
+
+/// Hash of what was sent, field by field and byte by byte; no canonical form, so the verdict does not depend on order.
+fn fingerprint(job: &EnqueueJob) -> [u8; 16] {
+    let mut fields = Fields::default();
+    fields.put(Some(job.kind.as_bytes()));
+    fields.put(job.queue.as_deref().map(str::as_bytes));
+    fields.put(Some(payload_of(job).as_bytes()));
+    fields.put(job.max_retries.map(u32::to_le_bytes).as_ref().map(<[u8; 4]>::as_slice));
+    let subject = job.subject.as_ref();
+    fields.put(subject.map(|subject| subject.kind.as_bytes()));
+    fields.put(subject.map(|subject| subject.id.as_bytes()));
+    let version = subject.and_then(|subject| subject.version).map(i64::to_le_bytes);
+    fields.put(version.as_ref().map(<[u8; 8]>::as_slice));
+    fields.finish()
+}
+
+fn existing(work: &mut Work<'_>, job: &EnqueueJob, held: (KeyRow, bool)) -> StoreResult<Enqueued> {
+    let (key, payload_differs) = held;
+    let owner = key.owner;
+    if let Some(tombstone) = key.tombstone {
+        return Ok(Enqueued::Pruned { id: owner, tombstone, payload_differs });
+    }
+    repeated(work, job, (owner, payload_differs))
+}
+
+fn repeated(work: &mut Work<'_>, job: &EnqueueJob, held: (JobId, bool)) -> StoreResult<Enqueued> {
+    let (owner, payload_differs) = held;
+    let replaced = match job.on_duplicate {
+        Some(OnDuplicate::Replace) => Some(replace(work, job, owner)?),
+        _ => None,
+    };
+    Ok(Enqueued::Existing { job: work.full(owner)?, payload_differs, replaced })
+}
+
+/// `on_duplicate: replace`: rewrites payload, priority and time of a job that never started.
+fn replace(work: &mut Work<'_>, job: &EnqueueJob, owner: JobId) -> StoreResult<bool> {
+    let action = Action::Replace { available_at: due(job.start, work.env.now) };
+    let event = Event::Operate { action, seen_version: None };
+    let step = match work.judge(owner, &event)? {
+        Ok(step) if step.answer == Answer::Done => step,
+        Ok(_) | Err(_) => return Ok(false),
+    };
+    work.record(owner, &event, step);
+    let priority =
+        job.priority.or(work.env.types.get(&job.kind).and_then(|set| set.priority)).unwrap_or_default();
+    work.edit(owner, |row| row.priority = priority);
+    let payload = payload_of(job).to_owned();
+    work.replace_payload(PayloadWrite { job: owner, payload, old: OldPayload::Forget, at: work.env.now })?;
+    if let Some(mut row) = work.key(job.key.as_deref().unwrap_or_default())? {
+        row.fingerprint = fingerprint(job);
+        work.write_key(KeyWrite::Replace { row, from: owner });
+    }
+    Ok(true)
+}

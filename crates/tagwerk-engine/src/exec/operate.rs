@@ -1,0 +1,92 @@
+//! What operators do to single jobs.
+
+use tagwerk_core::idempotency;
+use tagwerk_core::{Action, Answer, Call, Event, JobId};
+
+use crate::command::{KeyFate, Operate, OperateAnswer, Refusal};
+use crate::exec::enqueue::{standing, take_key};
+use crate::exec::retention;
+use crate::row::{KeyRow, KeyWrite};
+use crate::store::{OldPayload, PayloadWrite, StoreResult};
+use crate::work::Work;
+
+/// Executes an operator's call.
+pub(crate) fn operate(work: &mut Work<'_>, call: &Operate) -> StoreResult<Result<OperateAnswer, Refusal>> {
+    let id = call.id;
+    work.load(&[id])?;
+    if work.row(id).is_none() {
+        return Ok(Err(Refusal::NoSuchJob(id)));
+    }
+    let event = Event::Operate { action: call.action.clone(), seen_version: call.seen_version };
+    let step = match work.judge(id, &event)? {
+        Ok(step) => step,
+        Err(rejection) => return Ok(Err(Refusal::Rejected { rejection, job: work.full(id)? })),
+    };
+    let done = step.answer == Answer::Done;
+    if done
+        && matches!(call.action, Action::Retry { .. })
+        && let Err(refusal) = take_key_back(work, id)?
+    {
+        return Ok(Err(refusal));
+    }
+    work.record(id, &event, step);
+    if done {
+        work.note_action(id, name_of(&call.action), call.text.clone());
+        if let Some(payload) = &call.payload {
+            let write =
+                PayloadWrite { job: id, payload: payload.clone(), old: OldPayload::Keep, at: work.env.now };
+            work.replace_payload(write)?;
+        }
+    }
+    if call.key == KeyFate::Free {
+        free_key(work, id)?;
+    }
+    let job = work.full(id)?;
+    if call.action == Action::Delete {
+        retention::erase(work, &[(id, job.detail.key.clone())])?;
+    }
+    Ok(Ok(OperateAnswer { job, replayed: !done && call.action != Action::Delete }))
+}
+
+/// A retry from review takes the job's idempotency key back, unless another job holds it by now.
+fn take_key_back(work: &mut Work<'_>, id: JobId) -> StoreResult<Result<(), Refusal>> {
+    let detail = work.detail(id)?.clone();
+    let Some(key) = detail.key else { return Ok(Ok(())) };
+    let held = work.key(&key)?;
+    let Some(row) = held else {
+        // It was freed by hand; what was first sent with it is no longer known, so nothing equals it.
+        let ttl_ms = detail.ttl_ms.unwrap_or(work.env.settings.ttl_ms);
+        let scope = detail.scope.unwrap_or_default();
+        take_key(work, KeyRow { key, owner: id, scope, ttl_ms, fingerprint: [0; 16], tombstone: None })?;
+        return Ok(Ok(()));
+    };
+    if row.owner == id {
+        return Ok(Ok(()));
+    }
+    if let Some(standing) = standing(work, &row)?
+        && idempotency::holds(row.scope, row.ttl_ms, &standing, work.env.now)
+    {
+        return Ok(Err(Refusal::KeyHeld(row.owner)));
+    }
+    take_key(work, KeyRow { owner: id, tombstone: None, ..row })?;
+    Ok(Ok(()))
+}
+
+fn free_key(work: &mut Work<'_>, id: JobId) -> StoreResult<()> {
+    let Some(key) = work.detail(id)?.key.clone() else { return Ok(()) };
+    if work.key(&key)?.is_some_and(|row| row.owner == id) {
+        work.write_key(KeyWrite::Delete { key, owner: id });
+    }
+    Ok(())
+}
+
+const fn name_of(action: &Action) -> Call {
+    match action {
+        Action::Cancel { .. } => Call::Cancel,
+        Action::Retry { .. } => Call::Retry,
+        Action::Discard => Call::Discard,
+        Action::ForceFail { .. } => Call::ForceFail,
+        Action::Delete => Call::Delete,
+        Action::Replace { .. } => Call::Replace,
+    }
+}

@@ -1,0 +1,71 @@
+//! What is put into the committer's inbox: a command and where its answer goes.
+
+use tagwerk_core::{JobId, LeaseBits};
+
+use crate::command::{
+    Claim, ClaimAnswer, EngineError, Enqueue, Enqueued, Operate, OperateAnswer, PutType, Refusal, Work,
+    WorkAnswer,
+};
+use crate::ports::Reply;
+
+/// Answer to an enqueue.
+pub type EnqueueAnswer = Vec<Result<Enqueued, Refusal>>;
+
+/// Where an answer goes.
+pub type ReplyTo<T> = Reply<Result<T, EngineError>>;
+
+/// A command with the place for its answer.
+pub enum Message {
+    /// Accept jobs.
+    Enqueue(Enqueue, ReplyTo<EnqueueAnswer>),
+    /// Hand out jobs.
+    Claim(Claim, ReplyTo<ClaimAnswer>),
+    /// Calls of a worker about its jobs.
+    Work(Work, ReplyTo<WorkAnswer>),
+    /// An operator's call.
+    Operate(Operate, ReplyTo<Result<OperateAnswer, Refusal>>),
+    /// Settings of a type; the answer says whether there were any before.
+    PutType(PutType, ReplyTo<bool>),
+    /// Leases whose answer could not be delivered.
+    GiveBack(Vec<(JobId, LeaseBits)>),
+    /// Refuse new work and answer everybody who waits.
+    Drain,
+    /// Stop after what came before.
+    Stop,
+}
+
+impl Message {
+    /// How much it adds to a batch: the bytes of its payloads, roughly.
+    pub(crate) fn weight(&self) -> usize {
+        match self {
+            Self::Enqueue(enqueue, _) => {
+                enqueue.jobs.iter().map(|job| job.payload.as_ref().map_or(0, String::len)).sum()
+            }
+            Self::Work(work, _) => work.calls.len() * 64,
+            Self::Claim(..)
+            | Self::Operate(..)
+            | Self::PutType(..)
+            | Self::GiveBack(_)
+            | Self::Drain
+            | Self::Stop => 0,
+        }
+    }
+
+    /// Whether a server that is shutting down refuses it: whatever would begin new work.
+    pub(crate) const fn begins_work(&self) -> bool {
+        matches!(self, Self::Enqueue(..) | Self::Claim(..))
+    }
+}
+
+/// Tells the sender that the whole command failed.
+pub(crate) fn refuse(message: Message, error: &EngineError) {
+    // A client that is gone does not learn of it, and that is all right: nothing happened.
+    match message {
+        Message::Enqueue(_, reply) => drop(reply.answer(Err(error.clone()))),
+        Message::Claim(_, reply) => drop(reply.answer(Err(error.clone()))),
+        Message::Work(_, reply) => drop(reply.answer(Err(error.clone()))),
+        Message::Operate(_, reply) => drop(reply.answer(Err(error.clone()))),
+        Message::PutType(_, reply) => drop(reply.answer(Err(error.clone()))),
+        Message::GiveBack(_) | Message::Drain | Message::Stop => {}
+    }
+}

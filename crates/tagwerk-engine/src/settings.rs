@@ -1,0 +1,48 @@
+//! What the server's operator may set: the last level of every default.
+
+use tagwerk_core::{RetryPolicy, limits, retention};
+
+/// Settings of the server. Job, type and claim come before these.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    /// Retries allowed.
+    pub max_retries: u32,
+    /// Lease losses that end a job.
+    pub max_lease_losses: u32,
+    /// Back-off.
+    pub retry: RetryPolicy,
+    /// Lease length in milliseconds.
+    pub lease_ms: i64,
+    /// Life of idempotency keys after the end of their job in milliseconds.
+    pub ttl_ms: i64,
+    /// Whether reports without a lease token are refused.
+    pub lease_token: LeaseToken,
+    /// How long finished jobs are kept.
+    pub retention: retention::Policy,
+    /// Commands that may wait for the committer before further ones are refused.
+    pub inbox: usize,
+}
+
+/// Whether reports need the lease token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeaseToken {
+    /// A report without it is accepted where it can be nobody else's.
+    Optional,
+    /// A report without it is refused.
+    Required,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            max_retries: limits::MAX_RETRIES_DEFAULT,
+            max_lease_losses: limits::MAX_LEASE_LOSSES_DEFAULT,
+            retry: RetryPolicy::default(),
+            lease_ms: limits::LEASE_DEFAULT_MS,
+            ttl_ms: limits::DEFAULT_TTL_MS,
+            lease_token: LeaseToken::Optional,
+            retention: retention::Policy::default(),
+            inbox: limits::INBOX_COMMANDS,
+        }
+    }
+}

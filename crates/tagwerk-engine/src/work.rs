@@ -1,0 +1,453 @@
+//! The unit of work of one batch: rows read so far, what was decided about them, and what is to be written.
+//!
+//! Every change of a job goes through [`Work::record`], which takes a [`Step`] of the one decider and keeps everything
+//! that belongs to it together: row, history, ledger, who is to be woken. Nothing reaches the store before
+//! [`Work::flush`]; nothing is durable before the commit.
+
+use std::collections::{BTreeMap, HashMap};
+
+use tagwerk_core::{
+    Action, Answer, Attempt, AttemptEnd, Call, Ctx, Event, History, JobId, Outcome, RetryPolicy, Status,
+    Step, Timestamp,
+};
+
+use crate::ports::Entropy;
+use crate::row::{
+    ActionRow, Counter, Detail, FullJob, JobRow, KeyRow, KeyWrite, Lane, LaneId, Tally, TypeSettings,
+};
+use crate::settings::{LeaseToken, Settings};
+use crate::store::{Change, Insert, PayloadWrite, StoreError, StoreResult, Tx};
+use crate::tokens::Tokens;
+
+/// What a batch is executed with.
+pub(crate) struct Env<'a> {
+    pub(crate) now: Timestamp,
+    pub(crate) settings: &'a Settings,
+    pub(crate) types: &'a HashMap<String, TypeSettings>,
+    pub(crate) tokens: &'a Tokens,
+    pub(crate) entropy: &'a dyn Entropy,
+}
+
+/// A job as this batch knows it.
+struct Entry {
+    /// As the store has it; `None` while it is still to be inserted.
+    before: Option<JobRow>,
+    /// As it is to be.
+    after: JobRow,
+    /// Cold part, if it was needed.
+    detail: Option<Detail>,
+    /// Whether it stands in `Work::dirty`.
+    dirty: bool,
+}
+
+/// What the batch did that others must learn of once it is committed.
+#[derive(Default)]
+pub(crate) struct Effects {
+    /// Jobs that came to rest.
+    pub(crate) settled: Vec<JobId>,
+    /// Jobs that became claimable at once, by lane.
+    pub(crate) readied: HashMap<Lane, usize>,
+    /// Jobs that will become due: the earliest instant by lane.
+    pub(crate) due_later: HashMap<Lane, Timestamp>,
+    /// Attempts that ended by a report: type and run time in milliseconds.
+    pub(crate) ended: Vec<(std::sync::Arc<str>, i64)>,
+    /// Jobs that a worker gave back: who and which.
+    pub(crate) released: Vec<(String, JobId)>,
+}
+
+pub(crate) struct Work<'a> {
+    pub(crate) tx: &'a mut dyn Tx,
+    pub(crate) env: &'a Env<'a>,
+    entries: HashMap<JobId, Option<Entry>>,
+    /// Jobs to be written, in the order in which they were first touched.
+    dirty: Vec<JobId>,
+    keys: HashMap<String, Option<KeyRow>>,
+    key_writes: Vec<KeyWrite>,
+    attempts: Vec<(JobId, Attempt)>,
+    refused: Vec<(JobId, u32, Call, Timestamp)>,
+    actions: Vec<ActionRow>,
+    payloads: Vec<PayloadWrite>,
+    ledger: BTreeMap<LaneId, Tally>,
+    pub(crate) effects: Effects,
+}
+
+impl<'a> Work<'a> {
+    pub(crate) fn new(tx: &'a mut dyn Tx, env: &'a Env<'a>) -> Self {
+        Self {
+            tx,
+            env,
+            entries: HashMap::new(),
+            dirty: Vec::new(),
+            keys: HashMap::new(),
+            key_writes: Vec::new(),
+            attempts: Vec::new(),
+            refused: Vec::new(),
+            actions: Vec::new(),
+            payloads: Vec::new(),
+            ledger: BTreeMap::new(),
+            effects: Effects::default(),
+        }
+    }
+
+    // ---- rows ------------------------------------------------------------------------------------------------------
+
+    /// Reads the rows of these jobs unless they are known, and brings them up to date with time.
+    pub(crate) fn load(&mut self, ids: &[JobId]) -> StoreResult<()> {
+        let mut missing: Vec<JobId> =
+            ids.iter().copied().filter(|id| !self.entries.contains_key(id)).collect();
+        missing.sort_unstable();
+        missing.dedup();
+        if !missing.is_empty() {
+            let rows = self.tx.load(&missing)?;
+            for (id, row) in missing.into_iter().zip(rows) {
+                match row {
+                    Some(row) => self.adopt(row),
+                    None => {
+                        self.entries.insert(id, None);
+                    }
+                }
+            }
+        }
+        for id in ids {
+            self.settle(*id)?;
+        }
+        Ok(())
+    }
+
+    /// Takes in a row that the store has just given.
+    pub(crate) fn adopt(&mut self, row: JobRow) {
+        let id = row.job.id;
+        if self.entries.get(&id).is_some_and(Option::is_some) {
+            return;
+        }
+        let entry = Entry { before: Some(row.clone()), after: row, detail: None, dirty: false };
+        self.entries.insert(id, Some(entry));
+    }
+
+    /// Adds a job that was just accepted.
+    pub(crate) fn create(&mut self, row: JobRow, detail: Detail) {
+        let id = row.job.id;
+        self.count(row.lane.id, Counter::Enqueued, 1);
+        self.count(row.lane.id, Counter::of_status(row.job.status), 1);
+        self.note_waiting(&row);
+        self.dirty.push(id);
+        self.entries.insert(id, Some(Entry { before: None, after: row, detail: Some(detail), dirty: true }));
+    }
+
+    /// The job as it is to be, if it exists.
+    pub(crate) fn row(&self, id: JobId) -> Option<&JobRow> {
+        self.entries.get(&id)?.as_ref().map(|entry| &entry.after)
+    }
+
+    /// Changes what no rule looks at (priority, payload size, notes).
+    pub(crate) fn edit(&mut self, id: JobId, change: impl FnOnce(&mut JobRow)) {
+        if let Some(Some(entry)) = self.entries.get_mut(&id) {
+            change(&mut entry.after);
+            mark(&mut self.dirty, id, entry);
+        }
+    }
+
+    /// Reads the cold parts of these jobs unless they are known.
+    pub(crate) fn load_details(&mut self, ids: &[JobId]) -> StoreResult<()> {
+        let wanted: Vec<JobId> = ids
+            .iter()
+            .copied()
+            .filter(|id| matches!(self.entries.get(id), Some(Some(entry)) if entry.detail.is_none()))
+            .collect();
+        if wanted.is_empty() {
+            return Ok(());
+        }
+        let details = self.tx.details(&wanted)?;
+        for (id, detail) in wanted.into_iter().zip(details) {
+            if let Some(Some(entry)) = self.entries.get_mut(&id) {
+                entry.detail = Some(detail.ok_or_else(|| damaged(id))?);
+            }
+        }
+        Ok(())
+    }
+
+    /// The cold part of a job that exists.
+    pub(crate) fn detail(&mut self, id: JobId) -> StoreResult<&mut Detail> {
+        self.load_details(&[id])?;
+        match self.entries.get_mut(&id) {
+            Some(Some(Entry { detail: Some(detail), .. })) => Ok(detail),
+            _ => Err(damaged(id)),
+        }
+    }
+
+    /// The job with everything, as it is to be.
+    pub(crate) fn full(&mut self, id: JobId) -> StoreResult<Box<FullJob>> {
+        let detail = self.detail(id)?.clone();
+        let row = self.row(id).cloned().ok_or_else(|| damaged(id))?;
+        Ok(Box::new(FullJob { row, detail }))
+    }
+
+    /// Writes a new payload.
+    pub(crate) fn replace_payload(&mut self, write: PayloadWrite) -> StoreResult<()> {
+        let id = write.job;
+        self.detail(id)?.payload.clone_from(&write.payload);
+        let bytes = u32::try_from(write.payload.len()).unwrap_or(u32::MAX);
+        self.edit(id, |row| row.payload_bytes = bytes);
+        if matches!(self.entries.get(&id), Some(Some(Entry { before: Some(_), .. }))) {
+            self.payloads.push(write);
+        }
+        Ok(())
+    }
+
+    /// Removes a job with everything. Its last state must have been recorded before.
+    pub(crate) fn erase(&mut self, ids: &[JobId]) -> StoreResult<()> {
+        self.flush()?;
+        self.tx.erase(ids)?;
+        for id in ids {
+            if let Some(row) = self.row(*id) {
+                let (lane, status) = (row.lane.id, row.job.status);
+                self.count(lane, Counter::of_status(status), -1);
+                self.count(lane, Counter::Pruned, 1);
+            }
+            self.entries.insert(*id, None);
+        }
+        Ok(())
+    }
+
+    // ---- decisions ---------------------------------------------------------------------------------------------------
+
+    /// Brings a job up to date with time: an attempt that is over ends, a pending job past its maximum age expires.
+    pub(crate) fn settle(&mut self, id: JobId) -> StoreResult<()> {
+        while let Some(event) = self.row(id).and_then(|row| tagwerk_core::overdue(&row.job, self.env.now)) {
+            self.load_details(&[id])?;
+            match self.judge(id, &event)? {
+                Ok(step) => self.record(id, &event, step),
+                Err(rejection) => {
+                    return Err(StoreError::Other(format!("job {id} cannot be settled: {rejection}")));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks the decider. Nothing changes.
+    pub(crate) fn judge(
+        &mut self,
+        id: JobId,
+        event: &Event,
+    ) -> StoreResult<Result<Step, tagwerk_core::Rejection>> {
+        let retry = if may_back_off(event) { self.retry_policy(id)? } else { self.env.settings.retry };
+        let ctx = Ctx {
+            now: self.env.now,
+            random: self.env.entropy.u64(),
+            retry,
+            require_lease: self.env.settings.lease_token == LeaseToken::Required,
+        };
+        let row = self.row(id).ok_or_else(|| damaged(id))?;
+        Ok(tagwerk_core::decide(&row.job, event, &ctx))
+    }
+
+    /// Back-off of a job: each field by itself from job, type and server.
+    fn retry_policy(&mut self, id: JobId) -> StoreResult<RetryPolicy> {
+        let of_job = self.detail(id)?.retry;
+        let of_type = self
+            .row(id)
+            .and_then(|row| self.env.types.get(&*row.lane.kind))
+            .map(|settings| settings.retry)
+            .unwrap_or_default();
+        Ok(of_job.or(of_type).resolve(&self.env.settings.retry))
+    }
+
+    /// Takes over a decision with everything that belongs to it.
+    pub(crate) fn record(&mut self, id: JobId, event: &Event, step: Step) {
+        let Some(Some(entry)) = self.entries.get_mut(&id) else { return };
+        let before = std::mem::replace(&mut entry.after.job, step.job);
+        mark(&mut self.dirty, id, entry);
+        let after = entry.after.clone();
+        let lane = after.lane.clone();
+        if before.status != after.job.status {
+            self.count(lane.id, Counter::of_status(before.status), -1);
+            self.count(lane.id, Counter::of_status(after.job.status), 1);
+            if after.job.status == Status::Failed {
+                self.count(lane.id, Counter::Reviews, 1);
+            }
+            if after.job.status.is_settled() {
+                self.effects.settled.push(id);
+            }
+        }
+        if after.job.status == Status::Pending
+            && (before.status != Status::Pending || before.available_at != after.job.available_at)
+        {
+            self.note_waiting(&after);
+        }
+        if after.job.retry_count > before.retry_count {
+            self.count(lane.id, Counter::Retries, 1);
+        }
+        if step.answer == Answer::Done {
+            self.count_event(&lane, event);
+        }
+        match step.history {
+            History::Unchanged => {}
+            History::Append(attempt) | History::Amend(attempt) => self.keep_attempt(id, &lane, *attempt),
+        }
+    }
+
+    fn keep_attempt(&mut self, id: JobId, lane: &Lane, attempt: Attempt) {
+        match attempt.end {
+            AttemptEnd::LeaseExpired => self.count(lane.id, Counter::LeaseLosses, 1),
+            AttemptEnd::TimedOut => self.count(lane.id, Counter::TimeOuts, 1),
+            AttemptEnd::Completed | AttemptEnd::Failed(_) => {
+                let run_ms = attempt.ended_at.since_ms(attempt.claimed_at).max(0);
+                self.effects.ended.push((lane.kind.clone(), run_ms));
+            }
+            AttemptEnd::Released => self.effects.released.push((attempt.worker.clone(), id)),
+            AttemptEnd::Cancelled | AttemptEnd::Forced => {}
+        }
+        self.attempts.push((id, attempt));
+    }
+
+    fn count_event(&mut self, lane: &Lane, event: &Event) {
+        let counter = match event {
+            Event::Claim(_) => Counter::Claims,
+            Event::Report(_, report) => match report.outcome {
+                Outcome::Completed => Counter::Completions,
+                Outcome::Failed { .. } => Counter::Failures,
+                Outcome::Released { .. } => Counter::Releases,
+            },
+            Event::Operate { action: Action::Retry { .. }, .. } => Counter::ReviewRetries,
+            Event::Operate { .. }
+            | Event::Heartbeat(_)
+            | Event::Checkpoint(_)
+            | Event::AttemptOver
+            | Event::Expire => return,
+        };
+        self.count(lane.id, counter, 1);
+    }
+
+    fn note_waiting(&mut self, row: &JobRow) {
+        let due = row.job.available_at;
+        if row.job.status != Status::Pending {
+            return;
+        }
+        if due <= self.env.now {
+            *self.effects.readied.entry(row.lane.clone()).or_default() += 1;
+        } else {
+            self.effects.due_later.entry(row.lane.clone()).and_modify(|t| *t = due.min(*t)).or_insert(due);
+        }
+    }
+
+    fn count(&mut self, lane: LaneId, counter: Counter, n: i64) {
+        self.ledger.entry(lane).or_default().add(counter, n);
+    }
+
+    // ---- history -------------------------------------------------------------------------------------------------------
+
+    /// The kept history of a job, including what this batch has added.
+    pub(crate) fn history(&mut self, id: JobId) -> StoreResult<Vec<Attempt>> {
+        if self.attempts.iter().any(|(job, _)| *job == id) {
+            self.flush()?;
+        }
+        Ok(self.tx.attempts(&[id])?.pop().unwrap_or_default())
+    }
+
+    /// Notes a stale call on its attempt.
+    pub(crate) fn note_refused(&mut self, id: JobId, seq: u32, call: Call) {
+        self.refused.push((id, seq, call, self.env.now));
+    }
+
+    /// Notes what an operator did.
+    pub(crate) fn note_action(&mut self, id: JobId, call: Call, text: Option<String>) {
+        let version = self.row(id).map_or(0, |row| row.job.version);
+        self.actions.push(ActionRow { job: id, at: self.env.now, call, version, text });
+    }
+
+    // ---- keys ----------------------------------------------------------------------------------------------------------
+
+    /// Reads keys unless they are known.
+    pub(crate) fn load_keys(&mut self, keys: &[&str]) -> StoreResult<()> {
+        let mut wanted: Vec<&str> =
+            keys.iter().copied().filter(|key| !self.keys.contains_key(*key)).collect();
+        wanted.sort_unstable();
+        wanted.dedup();
+        if wanted.is_empty() {
+            return Ok(());
+        }
+        let rows = self.tx.keys(&wanted)?;
+        self.keys.extend(wanted.into_iter().map(str::to_owned).zip(rows));
+        Ok(())
+    }
+
+    /// A key as it is to be.
+    pub(crate) fn key(&mut self, key: &str) -> StoreResult<Option<KeyRow>> {
+        self.load_keys(&[key])?;
+        Ok(self.keys.get(key).cloned().flatten())
+    }
+
+    /// Writes a key.
+    pub(crate) fn write_key(&mut self, write: KeyWrite) {
+        match &write {
+            KeyWrite::Insert(row) | KeyWrite::Replace { row, .. } => {
+                self.keys.insert(row.key.clone(), Some(row.clone()))
+            }
+            KeyWrite::Delete { key, .. } => self.keys.insert(key.clone(), None),
+        };
+        self.key_writes.push(write);
+    }
+
+    // ---- writing -------------------------------------------------------------------------------------------------------
+
+    /// Hands everything that was recorded to the store.
+    pub(crate) fn flush(&mut self) -> StoreResult<()> {
+        let (mut inserts, mut changes) = (Vec::new(), Vec::new());
+        for id in std::mem::take(&mut self.dirty) {
+            let Some(Some(entry)) = self.entries.get_mut(&id) else { continue };
+            entry.dirty = false;
+            match entry.before.replace(entry.after.clone()) {
+                None => inserts.push(Insert {
+                    row: entry.after.clone(),
+                    detail: entry.detail.clone().ok_or_else(|| damaged(id))?,
+                }),
+                Some(before) => changes.push(Change { before, after: entry.after.clone() }),
+            }
+        }
+        write(&inserts, |rows| self.tx.insert(rows))?;
+        write(&changes, |rows| self.tx.put(rows))?;
+        write(&std::mem::take(&mut self.payloads), |rows| self.tx.put_payloads(rows))?;
+        write(&std::mem::take(&mut self.key_writes), |rows| self.tx.put_keys(rows))?;
+        write(&std::mem::take(&mut self.attempts), |rows| self.tx.put_attempts(rows))?;
+        write(&std::mem::take(&mut self.refused), |rows| self.tx.note_refused(rows))?;
+        write(&std::mem::take(&mut self.actions), |rows| self.tx.append_actions(rows))
+    }
+
+    /// Writes the rest and the ledger; what others must learn comes back.
+    pub(crate) fn finish(mut self) -> StoreResult<Effects> {
+        self.flush()?;
+        let deltas: Vec<(LaneId, Tally)> =
+            self.ledger.into_iter().filter(|(_, tally)| !tally.is_zero()).collect();
+        write(&deltas, |rows| self.tx.add_ledger(rows))?;
+        Ok(self.effects)
+    }
+}
+
+fn mark(dirty: &mut Vec<JobId>, id: JobId, entry: &mut Entry) {
+    if !entry.dirty {
+        entry.dirty = true;
+        dirty.push(id);
+    }
+}
+
+fn write<T>(rows: &[T], write: impl FnOnce(&[T]) -> StoreResult<()>) -> StoreResult<()> {
+    if rows.is_empty() { Ok(()) } else { write(rows) }
+}
+
+/// Events after which a job may have to wait for its next attempt, so that its back-off matters.
+const fn may_back_off(event: &Event) -> bool {
+    match event {
+        Event::AttemptOver => true,
+        Event::Report(_, report) => matches!(report.outcome, Outcome::Failed { .. }),
+        Event::Claim(_)
+        | Event::Heartbeat(_)
+        | Event::Checkpoint(_)
+        | Event::Expire
+        | Event::Operate { .. } => false,
+    }
+}
+
+fn damaged(id: JobId) -> StoreError {
+    StoreError::Damaged(format!("job {id} has no detail row"))
+}
