@@ -1,0 +1,20 @@
+//! Every rule with its expected values. The picture of all of them at once is `matrix.rs` beside this.
+
+#[path = "../scene/mod.rs"]
+mod scene;
+
+mod cancel;
+mod claim;
+mod contact;
+mod idempotency;
+mod late;
+mod limits;
+mod max_age;
+mod names;
+mod operate;
+mod properties;
+mod report;
+mod retention;
+mod retry;
+mod setback;
+mod tokenless;
