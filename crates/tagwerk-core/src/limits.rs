@@ -176,11 +176,15 @@ pub const RETENTION_SCAN_ROWS: usize = 5_000;
 pub const RETENTION_BATCH_ROWS: usize = 500;
 /// Workers that a node remembers for the list of workers; the longest unseen are forgotten first.
 pub const WORKERS_REMEMBERED: usize = 10_000;
-/// A worker that was not seen for this long is forgotten.
+/// A worker that was not seen for this long is forgotten, so that names made of process ids do not pile up.
 pub const WORKER_FORGOTTEN_AFTER_MS: i64 = DAY_MS;
-/// Jobs that a worker released and is not given again while others wait, per worker.
+/// Jobs that a worker released and is not given again while others wait, per worker: a hint, so the oldest may go.
 pub const RELEASES_REMEMBERED: usize = 100;
-/// Waits for the end of a job (`GET /jobs/{id}?wait_seconds=`) at the same time.
+/// Waits for the end of a job (`GET /jobs/{id}?wait_seconds=`) at the same time: more than connections are served.
 pub const WATCHES_MAX: usize = 20_000;
-/// A difference between wall clock and monotonic clock that counts as a step of the wall clock.
+/// A difference between wall clock and monotonic clock that counts as a step of the wall clock; slewing by NTP stays far
+/// below it.
 pub const CLOCK_STEP_MS: i64 = 500;
+/// A queue that no fitting worker has asked for this long counts as unserved: longer than the longest wait of a claim, so
+/// that a worker which waits quietly is not mistaken for none.
+pub const NO_WORKER_AFTER_MS: i64 = WAIT_MAX_MS + 30 * SECOND_MS;

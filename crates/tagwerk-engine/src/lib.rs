@@ -15,6 +15,7 @@ mod exec;
 pub mod message;
 mod parked;
 pub mod ports;
+pub mod query;
 pub mod registry;
 pub mod row;
 pub mod settings;

@@ -1,0 +1,237 @@
+//! Why a job is where it is: every reason for waiting, what would free it, and until when if time alone decides.
+
+use tagwerk_core::{AttemptEnd, Status, Timestamp, limits, overdue};
+
+use crate::engine::Vitals;
+use crate::row::JobRow;
+use crate::store::{Read, StoreResult};
+
+/// Kind of a reason. A closed list: programs may match on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WhyKind {
+    /// It could be handed out at this moment.
+    Ready,
+    /// Its first start lies in the future.
+    Scheduled,
+    /// It waits for its back-off after an attempt that failed or was lost.
+    Backoff,
+    /// A worker gave it back with a delay.
+    Released,
+    /// A worker holds it.
+    Running,
+    /// The attempt is over; the row will be rewritten within a second.
+    AttemptOver,
+    /// It will be cancelled at the holder's next call or at the end of its lease.
+    CancelRequested,
+    /// Its maximum age is reached; it goes to review within a second.
+    Expired,
+    /// No worker that would take it has asked lately.
+    NoWorker,
+    /// The server is shutting down and hands out nothing.
+    Draining,
+    /// It failed and waits for a person or an API call.
+    InReview,
+    /// It is done.
+    Completed,
+    /// It will not be run.
+    Cancelled,
+}
+
+/// One reason.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Why {
+    /// What kind of reason.
+    pub kind: WhyKind,
+    /// A sentence for people.
+    pub detail: String,
+    /// Since when it holds, if that is known.
+    pub since: Option<Timestamp>,
+    /// Until when, if time alone decides.
+    pub until: Option<Timestamp>,
+    /// What would free the job.
+    pub freed_by: &'static str,
+}
+
+/// Answer of [`explain`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Explanation {
+    /// Where the job stands.
+    pub status: Status,
+    /// All reasons, the one that decides first.
+    pub reasons: Vec<Why>,
+}
+
+/// Explains a job as it is in this snapshot, judged at `now`.
+pub fn explain(
+    read: &mut dyn Read,
+    row: &JobRow,
+    vitals: &Vitals,
+    now: Timestamp,
+) -> StoreResult<Explanation> {
+    let reasons = match row.job.status {
+        Status::Pending => pending(read, row, (vitals, now))?,
+        Status::Running => vec![running(row, now)],
+        Status::Failed => vec![failed(row)],
+        Status::Completed => {
+            vec![settled(row, (WhyKind::Completed, "It was reported as done.", "nothing; it is done"))]
+        }
+        Status::Cancelled => vec![settled(
+            row,
+            (
+                WhyKind::Cancelled,
+                "It was cancelled and will not be run.",
+                "nothing; enqueue it anew if it is needed",
+            ),
+        )],
+    };
+    Ok(Explanation { status: row.job.status, reasons })
+}
+
+fn pending(read: &mut dyn Read, row: &JobRow, at: (&Vitals, Timestamp)) -> StoreResult<Vec<Why>> {
+    let (vitals, now) = at;
+    let job = &row.job;
+    if overdue(job, now).is_some() {
+        return Ok(vec![Why {
+            kind: WhyKind::Expired,
+            detail: "Its maximum age is reached; it is never handed out and goes to review within a second."
+                .into(),
+            since: job.expires_at,
+            until: None,
+            freed_by: "a retry from review",
+        }]);
+    }
+    let mut reasons = Vec::new();
+    if job.available_at > now {
+        reasons.push(not_due(read, row)?);
+    }
+    if vitals.draining {
+        reasons.push(Why {
+            kind: WhyKind::Draining,
+            detail: "The server is shutting down and hands out nothing.".into(),
+            since: None,
+            until: None,
+            freed_by: "the restart of the server",
+        });
+    }
+    reasons.extend(no_worker(read, row, at)?);
+    if reasons.is_empty() {
+        reasons.push(ready(read, row, now)?);
+    }
+    Ok(reasons)
+}
+
+fn ready(read: &mut dyn Read, row: &JobRow, now: Timestamp) -> StoreResult<Why> {
+    let cap = limits::POSITION_EXACT_MAX as usize;
+    let ahead = read.ahead(row, now, cap + 1)?;
+    let place = if ahead > cap { format!("behind more than {cap}") } else { format!("behind {ahead}") };
+    Ok(Why {
+        kind: WhyKind::Ready,
+        detail: format!("It can be handed out; in its queue it stands {place} ready jobs."),
+        since: Some(row.job.available_at),
+        until: None,
+        freed_by: "the next claim that reaches it",
+    })
+}
+
+fn not_due(read: &mut dyn Read, row: &JobRow) -> StoreResult<Why> {
+    let job = &row.job;
+    let newest = read.attempts(job.id, job.leases.saturating_sub(1), 1)?.pop();
+    let (kind, detail) = match newest.map(|row| row.attempt.end) {
+        None => (WhyKind::Scheduled, "Its start lies in the future.".to_owned()),
+        Some(AttemptEnd::Released) => {
+            (WhyKind::Released, "A worker gave it back and asked to wait.".to_owned())
+        }
+        Some(_) => {
+            let left = job.attempts_left();
+            (WhyKind::Backoff, format!("It waits before its next attempt; {left} left."))
+        }
+    };
+    Ok(Why { kind, detail, since: Some(job.updated_at), until: Some(job.available_at), freed_by: "time" })
+}
+
+/// A reason only if no worker whose claims would take the job has asked within the longest wait of a claim and a half.
+fn no_worker(read: &mut dyn Read, row: &JobRow, at: (&Vitals, Timestamp)) -> StoreResult<Option<Why>> {
+    let (vitals, now) = at;
+    let wants = |names: &Option<Vec<String>>, name: &str| {
+        names.as_ref().is_none_or(|names| names.iter().any(|candidate| candidate == name))
+    };
+    let takers = vitals.registry.workers();
+    let asked = takers
+        .iter()
+        .filter(|(_, seen)| wants(&seen.queues, &row.lane.queue) && wants(&seen.types, &row.lane.kind))
+        .filter_map(|(_, seen)| seen.last_claim_at)
+        .max();
+    let stored = read.queues()?;
+    let last = stored
+        .into_iter()
+        .filter(|(queue, _)| *queue == *row.lane.queue || queue == crate::registry::ALL_QUEUES)
+        .filter_map(|(_, at)| at)
+        .max()
+        .filter(|_| takers.is_empty());
+    let asked = asked.max(last);
+    if asked.is_some_and(|at| now.since_ms(at) <= limits::NO_WORKER_AFTER_MS) {
+        return Ok(None);
+    }
+    let (queue, kind) = (&row.lane.queue, &row.lane.kind);
+    Ok(Some(Why {
+        kind: WhyKind::NoWorker,
+        detail: match asked {
+            None => {
+                format!("No worker has asked for type {kind} in queue {queue} since the server was started.")
+            }
+            Some(_) => format!("No worker has asked for type {kind} in queue {queue} lately."),
+        },
+        since: asked,
+        until: None,
+        freed_by: "a worker that claims from this queue",
+    }))
+}
+
+fn running(row: &JobRow, now: Timestamp) -> Why {
+    let job = &row.job;
+    let (holder, since, until) = job.lease.as_ref().map_or(("nobody", None, None), |lease| {
+        (lease.worker.as_str(), Some(lease.claimed_at), Some(lease.ends_at()))
+    });
+    if overdue(job, now).is_some() {
+        return Why {
+            kind: WhyKind::AttemptOver,
+            detail: format!("The attempt of worker {holder} is over; the job moves on within a second."),
+            since: until,
+            until: None,
+            freed_by: "time",
+        };
+    }
+    if job.cancel_requested {
+        return Why {
+            kind: WhyKind::CancelRequested,
+            detail: format!("Worker {holder} holds it; it is cancelled at the worker's next call."),
+            since,
+            until,
+            freed_by: "the worker's next call, or time",
+        };
+    }
+    Why {
+        kind: WhyKind::Running,
+        detail: format!("Worker {holder} holds it."),
+        since,
+        until,
+        freed_by: "the worker's report, or the end of its lease",
+    }
+}
+
+fn failed(row: &JobRow) -> Why {
+    let failure = row.job.failure.map_or_else(String::new, |failure| {
+        format!(" ({}, {}, {})", failure.reason.name(), failure.class.name(), failure.cause.name())
+    });
+    Why {
+        kind: WhyKind::InReview,
+        detail: format!("It is in review{failure} until somebody decides."),
+        since: row.job.finished_at,
+        until: None,
+        freed_by: "retry or discard",
+    }
+}
+
+fn settled(row: &JobRow, of: (WhyKind, &str, &'static str)) -> Why {
+    Why { kind: of.0, detail: of.1.to_owned(), since: row.job.finished_at, until: None, freed_by: of.2 }
+}
