@@ -4,13 +4,11 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use tagwerk_core::limits::JOB_ID_MAX;
 use tagwerk_core::{JobId, Priority, Status, Timestamp};
 
 use super::cow::CowMap;
 use crate::row::{ActionRow, AttemptRow, Detail, FullJob, JobRow, KeyRow, Lane, LaneId, Tally, TypeSettings};
-
-/// Ids stay below this, so that every JSON reader holds them exactly.
-const ID_END: i64 = 1 << 53;
 
 /// A set in order.
 type CowSet<K> = CowMap<K, ()>;
@@ -97,7 +95,7 @@ impl State {
     pub(super) fn take_ids(&mut self, n: usize) -> Option<JobId> {
         let first = self.next_id;
         let end = first.checked_add(i64::try_from(n).ok()?)?;
-        (end <= ID_END).then(|| {
+        (end - 1 <= JOB_ID_MAX).then(|| {
             self.next_id = end;
             JobId(first)
         })

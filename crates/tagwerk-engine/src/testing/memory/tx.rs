@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use tagwerk_core::limits::{ATTEMPTS_FIRST, ATTEMPTS_LAST};
 use tagwerk_core::{Attempt, Call, JobId, LeaseBits, Status, Timestamp};
 
 use super::Writer;
@@ -15,10 +16,6 @@ use crate::store::{
     Change, ClaimQuery, Filter, Insert, OldPayload, PayloadWrite, Prunable, PruneQuery, StoreError,
     StoreResult, Tx,
 };
-
-/// Attempts kept of each job: the first 10 and the last 90.
-const KEEP_FIRST: usize = 10;
-const KEEP_LAST: usize = 90;
 
 /// A transaction: a copy of everything, put in the place of the original at the commit.
 pub(super) struct MemoryTx<'a> {
@@ -361,8 +358,8 @@ fn choose(state: &State, now: Timestamp, query: &ClaimQuery<'_>, given: &mut BTr
 fn keep_attempt(history: &mut History, attempt: &Attempt) {
     let fresh = AttemptRow { attempt: attempt.clone(), refused_calls: 0, last_refused: None };
     history.attempts.entry(attempt.seq).or_insert(fresh).attempt = attempt.clone();
-    if history.attempts.len() > KEEP_FIRST + KEEP_LAST {
-        let gone = *history.attempts.keys().nth(KEEP_FIRST).expect("there are more");
+    if history.attempts.len() > (ATTEMPTS_FIRST + ATTEMPTS_LAST) as usize {
+        let gone = *history.attempts.keys().nth(ATTEMPTS_FIRST as usize).expect("there are more");
         history.attempts.remove(&gone);
     }
 }
