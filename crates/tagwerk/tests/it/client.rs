@@ -1,0 +1,208 @@
+//! A small HTTP/1.1 client that can also send what no good client would.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::server::JSON;
+
+/// Longer than any wait of the server, so that a hanging test ends with a message.
+const PATIENCE: Duration = Duration::from_secs(100);
+
+/// An answer.
+#[derive(Clone, Debug)]
+pub(crate) struct Answer {
+    /// The status.
+    pub(crate) status: u16,
+    /// Names in lower case.
+    pub(crate) headers: Vec<(String, String)>,
+    /// The body's bytes.
+    pub(crate) body: Vec<u8>,
+}
+
+impl Answer {
+    /// The first header with this name (in lower case).
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The body as text.
+    pub(crate) fn text(&self) -> &str {
+        std::str::from_utf8(&self.body).expect("UTF-8")
+    }
+
+    /// The body as JSON.
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    /// The body as JSON, if the status is this.
+    pub(crate) fn expect(&self, status: u16) -> Value {
+        assert_eq!(self.status, status, "{:?} {}", self.headers, String::from_utf8_lossy(&self.body));
+        self.json()
+    }
+
+    /// The problem, if it has this status and code.
+    pub(crate) fn problem(&self, status: u16, code: &str) -> Value {
+        let problem = self.expect(status);
+        assert_eq!(problem["code"], code, "{problem}");
+        assert_eq!(problem["status"], status, "{problem}");
+        assert_eq!(self.header("content-type"), Some("application/problem+json"), "{problem}");
+        assert!(problem["detail"].as_str().is_some_and(|detail| detail.len() > 10), "{problem}");
+        problem
+    }
+}
+
+/// One connection, opened anew when the server has closed it.
+pub(crate) struct Client {
+    addr: SocketAddr,
+    connection: Option<BufReader<TcpStream>>,
+}
+
+impl Client {
+    /// A client that has not connected yet.
+    pub(crate) const fn new(addr: SocketAddr) -> Self {
+        Self { addr, connection: None }
+    }
+
+    /// `GET`
+    pub(crate) fn get(&mut self, path: &str) -> Answer {
+        self.send("GET", path, &[], b"")
+    }
+
+    /// `POST` of JSON.
+    pub(crate) fn post(&mut self, path: &str, body: &Value) -> Answer {
+        self.post_text(path, &body.to_string())
+    }
+
+    /// `POST` of text that is said to be JSON.
+    pub(crate) fn post_text(&mut self, path: &str, body: &str) -> Answer {
+        self.send("POST", path, &[JSON], body.as_bytes())
+    }
+
+    /// Any method, headers and body. `Host` and `Content-Length` are added unless given.
+    pub(crate) fn send(
+        &mut self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) -> Answer {
+        self.try_send(method, path, headers, body).unwrap_or_else(|error| panic!("{method} {path}: {error}"))
+    }
+
+    /// The same, for a server that may be gone.
+    pub(crate) fn try_send(
+        &mut self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) -> std::io::Result<Answer> {
+        let has = |name: &str| headers.iter().any(|(known, _)| known.eq_ignore_ascii_case(name));
+        let mut head = format!("{method} {path} HTTP/1.1\r\n");
+        if !has("host") {
+            head += &format!("Host: {}\r\n", self.addr);
+        }
+        if !has("content-length") && !has("transfer-encoding") && !(body.is_empty() && method != "POST") {
+            head += &format!("Content-Length: {}\r\n", body.len());
+        }
+        for (name, value) in headers {
+            head += &format!("{name}: {value}\r\n");
+        }
+        let bytes = [head.as_bytes(), b"\r\n", body].concat();
+        self.exchange(&bytes, method)
+    }
+
+    /// Bytes as they are, and the answer to them.
+    pub(crate) fn raw(&mut self, bytes: &[u8]) -> std::io::Result<Answer> {
+        self.exchange(bytes, "")
+    }
+
+    /// The connection itself.
+    pub(crate) fn stream(&mut self) -> std::io::Result<&mut BufReader<TcpStream>> {
+        if self.connection.is_none() {
+            let stream = TcpStream::connect(self.addr)?;
+            stream.set_read_timeout(Some(PATIENCE))?;
+            stream.set_nodelay(true)?;
+            self.connection = Some(BufReader::new(stream));
+        }
+        self.connection.as_mut().ok_or_else(|| std::io::ErrorKind::NotConnected.into())
+    }
+
+    /// Sends bytes and does not wait for an answer.
+    pub(crate) fn begin(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        self.stream()?.get_mut().write_all(bytes)
+    }
+
+    /// Reads the answer to what was begun.
+    pub(crate) fn finish(&mut self, method: &str) -> std::io::Result<Answer> {
+        let answer = read_answer(self.stream()?, method);
+        let closes = answer.as_ref().map_or(true, |answer| answer.header("connection") == Some("close"));
+        if closes {
+            self.connection = None;
+        }
+        answer
+    }
+
+    /// Closes the connection.
+    pub(crate) fn close(&mut self) {
+        self.connection = None;
+    }
+
+    fn exchange(&mut self, bytes: &[u8], method: &str) -> std::io::Result<Answer> {
+        // A server that refuses a body before it has read it may close while we still write; its answer is there.
+        let written = self.begin(bytes);
+        let answer = self.finish(method);
+        match (written, answer) {
+            (Err(error), Err(_)) => Err(error),
+            (_, answer) => answer,
+        }
+    }
+}
+
+fn read_answer(stream: &mut BufReader<TcpStream>, method: &str) -> std::io::Result<Answer> {
+    let status_line = read_line(stream)?;
+    let status = status_line.split(' ').nth(1).and_then(|status| status.parse().ok());
+    let status = status.ok_or_else(|| std::io::Error::other(format!("no status line: {status_line:?}")))?;
+    let mut headers = Vec::new();
+    loop {
+        let line = read_line(stream)?;
+        let Some((name, value)) = line.split_once(':') else { break };
+        headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
+    }
+    let mut answer = Answer { status, headers, body: Vec::new() };
+    if method == "HEAD" || status == 204 || status == 304 {
+        return Ok(answer);
+    }
+    if let Some(length) = answer.header("content-length") {
+        let length: usize = length.parse().map_err(std::io::Error::other)?;
+        answer.body = vec![0; length];
+        stream.read_exact(&mut answer.body)?;
+    } else if answer.header("transfer-encoding") == Some("chunked") {
+        loop {
+            let size = usize::from_str_radix(&read_line(stream)?, 16).map_err(std::io::Error::other)?;
+            let start = answer.body.len();
+            answer.body.resize(start + size, 0);
+            stream.read_exact(&mut answer.body[start..])?;
+            read_line(stream)?;
+            if size == 0 {
+                break;
+            }
+        }
+    } else {
+        stream.read_to_end(&mut answer.body)?;
+    }
+    Ok(answer)
+}
+
+fn read_line(stream: &mut BufReader<TcpStream>) -> std::io::Result<String> {
+    let mut line = Vec::new();
+    stream.read_until(b'\n', &mut line)?;
+    if line.is_empty() {
+        return Err(std::io::ErrorKind::UnexpectedEof.into());
+    }
+    Ok(String::from_utf8_lossy(&line).trim_end_matches(['\r', '\n']).to_owned())
+}
