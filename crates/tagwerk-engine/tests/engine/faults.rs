@@ -1,0 +1,108 @@
+//! A store that fails: nothing acknowledged that is not there, a bad command fails alone.
+
+use std::sync::mpsc::sync_channel;
+
+use tagwerk_core::Status;
+use tagwerk_engine::command::{BulkMode, EngineError, Enqueue, EnqueueJob};
+use tagwerk_engine::message::{EnqueueAnswer, Message};
+use tagwerk_engine::row::Counter;
+use tagwerk_engine::store::StoreError;
+use tagwerk_engine::testing::memory::{Fault, Point};
+
+use crate::rig::{Rig, completed, job, keyed};
+
+fn send(rig: &mut Rig, jobs: Vec<EnqueueJob>) -> Vec<Result<EnqueueAnswer, EngineError>> {
+    let (sender, receiver) = sync_channel(jobs.len());
+    let batch = jobs
+        .into_iter()
+        .map(|job| {
+            Message::Enqueue(Enqueue { jobs: vec![job], mode: BulkMode::Each }, Box::new(sender.clone()))
+        })
+        .collect();
+    rig.committer.step(batch);
+    receiver.try_iter().collect()
+}
+
+#[test]
+fn a_batch_that_fails_is_taken_apart() {
+    let mut rig = Rig::new();
+    rig.disk.faults().fail(Point::Method("insert"), StoreError::Other("bad row".into()), 1);
+    let answers = send(&mut rig, vec![job("a"), job("b"), job("c")]);
+    assert_eq!(answers.iter().filter(|answer| answer.is_ok()).count(), 3, "each went through alone");
+    rig.disk.faults().plan(Fault {
+        point: Point::Method("insert"),
+        error: StoreError::Other("bad row".into()),
+        spare: 0,
+        times: 2,
+    });
+    let answers = send(&mut rig, vec![job("a"), job("b"), job("c")]);
+    let failed: Vec<_> = answers.iter().filter_map(|answer| answer.as_ref().err()).collect();
+    assert_eq!(failed, [&EngineError::Internal], "one fails alone");
+    assert_eq!(rig.tally().get(Counter::Enqueued), 5);
+    rig.assert_clean();
+}
+
+#[test]
+fn f052_a_full_disk_refuses_and_loses_nothing_and_ends_by_itself() {
+    let mut rig = Rig::new();
+    let id = rig.create(job("t"));
+    let held = rig.take("w");
+    rig.disk.faults().fail(Point::BeforeCommit, StoreError::Full, 3);
+    let answers = send(&mut rig, vec![keyed("a", "k"), job("b")]);
+    assert!(answers.iter().all(|answer| *answer == Err(EngineError::StoreFull)));
+    assert_eq!(rig.shared.vitals().failing.map(|(_, error, _)| error), Some(EngineError::StoreFull));
+    assert!(rig.disk.faults().are_spent());
+    rig.say(&held, completed()).unwrap();
+    assert_eq!(rig.status(id), Status::Completed);
+    assert_eq!(rig.shared.vitals().failing, None);
+    // f037: job and key are one transaction, so the key is free.
+    rig.create(keyed("a", "k"));
+    rig.assert_clean();
+}
+
+#[test]
+fn a_commit_without_an_answer_is_not_repeated() {
+    let mut rig = Rig::new();
+    rig.disk.faults().fail(Point::AfterCommit, StoreError::OutcomeUnknown, 1);
+    let answers = send(&mut rig, vec![job("a"), keyed("b", "k")]);
+    assert!(answers.iter().all(|answer| *answer == Err(EngineError::OutcomeUnknown)));
+    assert_eq!(rig.tally().get(Counter::Enqueued), 2, "once each, whatever was answered");
+    let again = send(&mut rig, vec![keyed("b", "k")]);
+    assert!(matches!(again[0].as_ref().unwrap()[0], Ok(tagwerk_engine::command::Enqueued::Existing { .. })));
+}
+
+#[test]
+fn a_read_only_store_refuses_at_once() {
+    let mut rig = Rig::new();
+    rig.disk.faults().fail(Point::Begin, StoreError::ReadOnly, 1);
+    let answers = send(&mut rig, vec![job("a"), job("b")]);
+    assert!(answers.iter().all(|answer| *answer == Err(EngineError::StoreReadOnly)));
+    assert!(rig.disk.faults().are_spent(), "not tried for each of them");
+}
+
+#[test]
+fn one_job_that_time_cannot_settle_does_not_stop_the_others() {
+    let mut rig = Rig::new();
+    rig.disk.faults().fail(Point::Method("overdue"), StoreError::Damaged("a page".into()), 1);
+    let answers = send(&mut rig, vec![job("a")]);
+    assert!(answers[0].is_ok(), "the command goes through without the services");
+}
+
+#[test]
+fn a_failed_tick_is_noticed_and_made_up_for() {
+    let mut rig = Rig::new();
+    let id = rig.create(job("t"));
+    rig.take("w");
+    rig.advance(58_000);
+    rig.disk.faults().fail(Point::BeforeCommit, StoreError::Busy, 3);
+    rig.advance(3_000);
+    assert_eq!(rig.status(id), Status::Running);
+    assert!(rig.shared.vitals().failing.is_some());
+    rig.advance(1_000);
+    assert_eq!(rig.status(id), Status::Running, "for four seconds nobody could report");
+    assert!(rig.shared.vitals().failing.is_none());
+    rig.advance(1_000);
+    assert_eq!(rig.status(id), Status::Running);
+    rig.advance(1_000);
+    assert_eq!(rig.status(id), Status::Pending);
+}

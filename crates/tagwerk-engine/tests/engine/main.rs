@@ -1,0 +1,11 @@
+//! The engine over the memory store: every kind of command, every refusal, time, faults. No thread, no sleep: the tests
+//! drive [`tagwerk_engine::committer::Committer::step`] by hand.
+
+mod claims;
+mod enqueues;
+mod faults;
+mod operators;
+mod reports;
+mod retention;
+mod rig;
+mod times;
