@@ -188,3 +188,47 @@ pub const CLOCK_STEP_MS: i64 = 500;
 /// A queue that no fitting worker has asked for this long counts as unserved: longer than the longest wait of a claim, so
 /// that a worker which waits quietly is not mistaken for none.
 pub const NO_WORKER_AFTER_MS: i64 = WAIT_MAX_MS + 30 * SECOND_MS;
+
+// ---- The HTTP server ----
+
+/// Reasons, notes and owners: a paragraph for people, shown in every line of a list.
+pub const TEXT_MAX_BYTES: usize = KIB;
+/// Queues or types that one claim names: more than a worker knows how to do; each is looked up for each claim.
+pub const CLAIM_NAMES_MAX: usize = 100;
+/// Connections at the same time; further ones wait in the system's queue. Each costs some 20 KiB, so this many stay far
+/// below the memory of a small machine.
+pub const CONNECTIONS_MAX: usize = 10_000;
+/// File descriptors that connections leave to the store, the log and the runtime: since a store that cannot open its
+/// files fails worse than a connection that has to wait.
+pub const FILES_RESERVED: usize = 128;
+/// How long the head of a request may take, and how long a connection may be idle before it: longer than the 90 s after
+/// which usual client pools (Go, Rust) drop an idle connection, so that it is the client who closes.
+pub const HEAD_READ_MS: i64 = 95 * SECOND_MS;
+/// A connection that has sent no request after this is closed, since nothing else ends one that says nothing at all.
+pub const FIRST_REQUEST_MS: i64 = 30 * SECOND_MS;
+/// Head of a request: every cookie and trace header fits; each connection may hold this much.
+pub const HEAD_MAX_BYTES: usize = 64 * KIB;
+/// Longest pause within a body: otherwise a client that has died in the middle would keep its share of the memory.
+pub const BODY_PAUSE_MS: i64 = 15 * SECOND_MS;
+/// Longest time for a whole body: the largest one passes at half a megabyte a second.
+pub const BODY_READ_MS: i64 = 120 * SECOND_MS;
+/// Bytes of bodies being read or worked on at the same time: two of the largest. With what is made of them while they
+/// are worked on, memory stays below four times this.
+pub const BODIES_IN_FLIGHT_BYTES: usize = 2 * BULK_BODY_MAX_BYTES;
+/// How long a request waits for room among the bodies in flight, or for a turn to read, before it is answered with 503:
+/// less than the patience of usual clients, so that they hear it.
+pub const ADMISSION_MS: i64 = 10 * SECOND_MS;
+/// Requests at the same time on one HTTP/2 connection: a large worker fits, and no client holds all parked claims.
+pub const STREAMS_MAX: u32 = 250;
+/// Longest time in which a client takes none of its answer: otherwise the answer stays in memory as long as it likes.
+pub const WRITE_PAUSE_MS: i64 = 60 * SECOND_MS;
+/// Reads of the store at the same time: more would only wait for each other on the usual machine.
+pub const READS_AT_ONCE: usize = 8;
+/// How long a shutdown waits for requests that are under way: less than the 30 s after which process managers kill.
+pub const SHUTDOWN_MS: i64 = 10 * SECOND_MS;
+/// The committer rewrites `served_until` each second; if it has not committed for this long, it stands still and
+/// `/readyz` says so. Longer than a slow disk takes, so that it does not flutter.
+pub const STANDSTILL_MS: i64 = 5 * SECOND_MS;
+/// Types and queues with series of their own in `/metrics`; the others are summed up as `other`, since names that are
+/// made up at run time would otherwise grow it without end.
+pub const METRIC_NAMES_MAX: usize = 100;
