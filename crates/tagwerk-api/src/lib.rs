@@ -13,6 +13,7 @@ mod time;
 mod values;
 
 pub mod answer;
+pub mod door;
 pub mod headers;
 pub mod problem;
 pub mod query;

@@ -3,6 +3,15 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+/// An enum of this file, for code that reads any of them.
+pub(crate) trait Named: Copy + 'static {
+    /// Every name, in the order of the documentation.
+    const NAMES: &'static [&'static str];
+
+    /// The value with this name.
+    fn named(name: &str) -> Option<Self>;
+}
+
 /// Declares an enum with its wire names, once, for serde, `OpenAPI`, the door and people.
 macro_rules! wire_enum {
     ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $wire:tt,)+ }) => {
@@ -28,6 +37,14 @@ macro_rules! wire_enum {
             #[must_use]
             pub fn from_name(name: &str) -> Option<Self> {
                 match name { $($wire => Some(Self::$variant),)+ _ => None }
+            }
+        }
+
+        impl Named for $name {
+            const NAMES: &'static [&'static str] = Self::NAMES;
+
+            fn named(name: &str) -> Option<Self> {
+                Self::from_name(name)
             }
         }
 

@@ -131,8 +131,8 @@ pub enum FieldCode {
     TooLong,
     /// Too many entries.
     TooMany,
-    /// NUL or another control character where names and keys stand.
-    ControlCharacter,
+    /// A character that may not stand there: NUL, or in names anything that does not show.
+    BadCharacter,
     /// A `\ud800`-like escape without its other half: not Unicode text.
     LoneSurrogate,
     /// A name that uses characters which are not allowed there.
@@ -167,7 +167,7 @@ impl FieldCode {
             Self::Empty => "empty",
             Self::TooLong => "too-long",
             Self::TooMany => "too-many",
-            Self::ControlCharacter => "control-character",
+            Self::BadCharacter => "bad-character",
             Self::LoneSurrogate => "lone-surrogate",
             Self::BadName => "bad-name",
             Self::BadTime => "bad-time",

@@ -22,6 +22,12 @@ impl Json {
         RawValue::from_string(text).map(Self)
     }
 
+    /// `null`.
+    #[must_use]
+    pub fn null() -> Self {
+        Self(Box::default())
+    }
+
     /// The text.
     #[must_use]
     pub fn as_str(&self) -> &str {

@@ -1,0 +1,98 @@
+//! Finds the name that somebody probably meant.
+
+/// The known name nearest to `given`, if one is near enough to be meant.
+pub(crate) fn nearest(given: &str, known: &[&'static str]) -> Option<&'static str> {
+    let given = plain(given)?;
+    known
+        .iter()
+        .filter_map(|name| Some((closeness(&given, &plain(name)?)?, *name)))
+        .min_by_key(|(closeness, _)| *closeness)
+        .map(|(_, name)| name)
+}
+
+/// Lower case without separators, so that `maxRetries` and `max-retries` are `max_retries`. `None` for what is longer
+/// than any name of ours.
+fn plain(name: &str) -> Option<Vec<char>> {
+    const LONGEST: usize = 64;
+    let plain: Vec<char> = name
+        .chars()
+        .take(LONGEST + 1)
+        .filter(char::is_ascii_alphanumeric)
+        .map(|c| c.to_ascii_lowercase())
+        .collect();
+    (!plain.is_empty() && plain.len() <= LONGEST).then_some(plain)
+}
+
+/// Smaller is closer. `None` if nobody would mistake one for the other.
+fn closeness(given: &[char], name: &[char]) -> Option<usize> {
+    let distance = distance(given, name);
+    if distance <= given.len().max(name.len()).div_ceil(3).min(3) {
+        return Some(distance);
+    }
+    // `delay` for `delay_seconds`, `retries` for `max_retries`, `payload_json` for `payload`.
+    let (short, long) = if given.len() < name.len() { (given, name) } else { (name, given) };
+    let is_part = short.len() >= 4 && (long.starts_with(short) || long.ends_with(short));
+    is_part.then_some(4 + long.len() - short.len())
+}
+
+/// Edit distance (insert, delete, replace).
+fn distance(a: &[char], b: &[char]) -> usize {
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.iter().enumerate() {
+        let mut diagonal = i;
+        if let Some(first) = row.first_mut() {
+            *first = i + 1;
+        }
+        for (j, y) in b.iter().enumerate() {
+            let replaced = diagonal + usize::from(x != y);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row.last().copied().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KNOWN: &[&str] =
+        &["type", "queue", "max_retries", "delay_seconds", "payload", "priority", "run_at", "retry"];
+
+    #[test]
+    fn near_names_are_found() {
+        for (given, meant) in [
+            ("max_retry", "max_retries"),
+            ("maxRetries", "max_retries"),
+            ("MAX-RETRIES", "max_retries"),
+            ("max_retires", "max_retries"),
+            ("retries", "max_retries"),
+            ("delay", "delay_seconds"),
+            ("delay_sec", "delay_seconds"),
+            ("Type", "type"),
+            ("typ", "type"),
+            ("payload_json", "payload"),
+            ("prio", "priority"),
+            ("runat", "run_at"),
+        ] {
+            assert_eq!(nearest(given, KNOWN), Some(meant), "{given}");
+        }
+    }
+
+    #[test]
+    fn far_names_are_not() {
+        let endless = "x".repeat(1_000_000);
+        for given in ["", "foo", "🦀", "___", "customer", &endless] {
+            assert_eq!(nearest(given, KNOWN), None);
+        }
+    }
+
+    #[test]
+    fn distances() {
+        let of = |a: &str, b: &str| distance(&a.chars().collect::<Vec<_>>(), &b.chars().collect::<Vec<_>>());
+        assert_eq!(of("kitten", "sitting"), 3);
+        assert_eq!(of("", "abc"), 3);
+        assert_eq!(of("abc", ""), 3);
+        assert_eq!(of("same", "same"), 0);
+    }
+}
