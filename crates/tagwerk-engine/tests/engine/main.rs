@@ -1,6 +1,8 @@
 //! The engine over the memory store: every kind of command, every refusal, time, faults. No thread, no sleep: the tests
 //! drive [`tagwerk_engine::committer::Committer::step`] by hand.
 
+#![expect(clippy::unwrap_used, clippy::panic, reason = "tests: a broken expectation fails the test")]
+
 mod claims;
 mod enqueues;
 mod faults;
