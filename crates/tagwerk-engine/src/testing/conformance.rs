@@ -15,10 +15,21 @@
 
 pub mod choice;
 pub mod guards;
+pub mod hints;
+pub mod history;
 pub mod ids;
+pub mod keys;
 pub mod lanes;
+pub mod ledger;
+pub mod lists;
 pub mod order;
+pub mod retention;
 pub mod rows;
+pub mod settings;
+pub mod snapshots;
+pub mod time;
+pub mod views;
+pub mod walk;
 
 mod odd;
 mod steps;
@@ -135,6 +146,105 @@ macro_rules! conformance_tests {
                 rows_of_other_lanes_are_passed_over_and_stay,
                 every_row_goes_to_exactly_one_wish,
                 f151_a_damaged_row_does_not_stand_in_the_way,
+            }
+            hints {
+                a_claim_that_rolls_back_has_taken_nothing,
+                a_row_inserted_before_the_last_claim_is_found,
+                a_row_requeued_into_the_past_is_found,
+                a_row_that_comes_back_from_rest_is_found,
+                a_row_with_a_new_priority_is_found_in_its_new_place,
+                a_row_with_a_new_due_time_is_found_in_its_new_place,
+                rows_that_leave_without_a_claim_leave_no_gap,
+                a_level_that_was_emptied_fills_again,
+                a_whole_life_that_rolls_back_leaves_no_trace,
+                a_claim_of_one_type_hides_nothing_of_another,
+                time_may_go_on_and_step_back,
+                a_claimable_row_that_is_put_off_comes_back_in_time,
+                a_reopen_finds_the_same_rows,
+                a_claim_that_ends_in_a_conflict_has_taken_nothing,
+            }
+            walk {
+                a_random_walk_over_few_rows_equals_a_brute_force,
+                a_random_walk_with_a_second_seed_equals_a_brute_force,
+                a_random_walk_over_many_rows_equals_a_brute_force,
+                a_random_walk_with_many_rollbacks_equals_a_brute_force,
+            }
+            time {
+                the_next_due_time_is_exact,
+                the_next_due_time_follows_the_transaction,
+                an_attempt_is_over_at_its_earlier_end,
+                an_end_moves_and_goes_away_with_its_row,
+                a_pending_row_is_expired_at_its_maximum_age,
+                shifted_leases_end_later_in_the_same_order,
+                a_shift_is_seen_at_once_and_breaks_no_guard,
+                a_claim_is_found_again_by_worker_and_request,
+            }
+            keys {
+                f119_every_field_of_a_key_comes_back,
+                f031_a_key_is_inserted_once,
+                a_key_is_inserted_once_within_a_call,
+                keys_are_written_all_or_none,
+                a_key_is_replaced_only_from_its_owner,
+                a_key_is_deleted_only_by_its_owner,
+                a_key_is_freed_and_taken_in_one_call,
+                keys_are_compared_byte_for_byte,
+                keys_answer_in_the_order_of_the_question,
+                f037_a_key_that_rolls_back_is_free,
+                tombstones_are_read_page_by_page_in_key_order,
+            }
+            history {
+                f119_every_field_of_an_attempt_comes_back,
+                every_end_of_an_attempt_comes_back,
+                attempts_come_by_job_and_by_age,
+                an_attempt_with_the_same_seq_takes_its_place,
+                the_first_10_and_the_last_90_attempts_are_kept,
+                a_history_is_read_page_by_page,
+                refused_calls_are_noted_on_their_attempt,
+                refused_calls_of_unknown_attempts_are_dropped,
+                every_call_comes_back,
+                actions_come_in_the_order_in_which_they_were_done,
+            }
+            ledger {
+                f119_every_counter_adds_up_by_itself,
+                numbers_keep_all_their_bits,
+                a_sum_that_rolls_back_is_not_there,
+                the_ledger_outlives_its_jobs,
+                f149_rows_are_counted_by_lane_and_status,
+            }
+            retention {
+                only_completed_and_cancelled_jobs_of_age_are_found,
+                a_scan_is_bounded_and_goes_on_where_it_ended,
+                a_job_that_came_back_is_not_found,
+                an_erased_job_takes_everything_but_key_and_ledger,
+                a_job_is_erased_in_any_state,
+            }
+            settings {
+                f119_every_setting_of_a_type_comes_back,
+                settings_are_overwritten_and_deleted,
+                the_mark_of_service_is_what_was_written_last,
+                f045_queues_are_known_with_their_last_claim,
+            }
+            snapshots {
+                a_snapshot_shows_what_was_committed_when_it_was_made,
+                an_open_transaction_is_not_seen,
+                all_answers_of_a_snapshot_are_of_one_moment,
+                other_threads_read_while_the_store_writes,
+            }
+            lists {
+                f131_a_row_of_a_list_leaves_out_what_may_be_large,
+                each_filter_chooses_by_itself,
+                filters_choose_together,
+                pages_of_any_size_show_every_job_once,
+                a_list_follows_the_status,
+                a_scan_shows_every_row,
+            }
+            views {
+                the_oldest_ready_job_of_each_lane_is_found,
+                the_place_in_the_line_is_counted_in_claim_order,
+                running_rows_are_read_page_by_page,
+                what_is_claimed_is_running_and_no_longer_ready,
+                a_store_is_sound_and_says_what_it_is,
+                an_empty_store_answers_every_question,
             }
         }
     };

@@ -22,8 +22,8 @@ pub(super) struct MemoryTx<'a> {
     writer: Writer<'a>,
     faults: Faults,
     state: State,
-    /// Rows that the last `claimable` gave, and the time it was asked for: they must have been changed by now.
-    given: (Timestamp, Vec<JobId>),
+    /// Rows that the last `claimable` gave and that have not been changed since, and the time it was asked for.
+    given: (Timestamp, BTreeSet<JobId>),
     /// An error was returned: the transaction is only good for dropping.
     failed: bool,
 }
@@ -31,7 +31,7 @@ pub(super) struct MemoryTx<'a> {
 impl<'a> MemoryTx<'a> {
     pub(super) fn new(writer: Writer<'a>, faults: Faults) -> Self {
         let state = State::clone(&writer.disk.committed());
-        Self { writer, faults, state, given: (Timestamp::EPOCH, Vec::new()), failed: false }
+        Self { writer, faults, state, given: (Timestamp::EPOCH, BTreeSet::new()), failed: false }
     }
 
     /// Every method begins here.
@@ -51,13 +51,10 @@ impl<'a> MemoryTx<'a> {
         ids.map(|id| self.state.row(id).expect("it was just found").clone()).collect()
     }
 
-    /// What `claimable` gave has been changed to something that is no longer claimable.
+    /// What `claimable` gave has been changed to something that was no longer claimable.
     fn check_given(&self) {
-        let (now, ids) = &self.given;
-        for id in ids {
-            let left = self.state.row(*id).is_some_and(|row| is_claimable(row, *now));
-            assert!(!left, "job {id} was given by `claimable` and left claimable");
-        }
+        let (_, left) = &self.given;
+        assert!(left.is_empty(), "jobs {left:?} were given by `claimable` and left claimable");
     }
 }
 
@@ -114,6 +111,9 @@ impl Tx for MemoryTx<'_> {
                 return self.fail(StoreError::Conflict);
             };
             self.state.set(Record { row: after.clone(), ..Record::clone(record) });
+            if !is_claimable(after, self.given.0) {
+                self.given.1.remove(&after.job.id);
+            }
         }
         Ok(())
     }
@@ -140,7 +140,7 @@ impl Tx for MemoryTx<'_> {
         self.check_given();
         let mut given = BTreeSet::new();
         let answers = queries.iter().map(|query| choose(&self.state, now, query, &mut given)).collect();
-        self.given = (now, given.into_iter().collect());
+        self.given = (now, given);
         Ok(answers)
     }
 
@@ -276,6 +276,7 @@ impl Tx for MemoryTx<'_> {
         self.reach(Point::Method("erase"))?;
         for id in ids {
             self.state.erase(*id);
+            self.given.1.remove(id);
         }
         Ok(())
     }
