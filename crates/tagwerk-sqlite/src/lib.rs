@@ -1,1 +1,37 @@
-//! Under construction.
+//! The store in one SQLite file.
+//!
+//! One connection writes, inside one process that holds a lock on the file; a few connections read snapshots. Rows are
+//! narrow and integer, what is long stands in tables of its own, and the places where claims look are kept in memory
+//! ([`SqliteStore`] rebuilds them in milliseconds).
+//!
+//! | module | what |
+//! |---|---|
+//! | `open`, `connect`, `mounts`, `migrate` | from a path to a store that may be used |
+//! | `store`, `writer`, `tx` | the writing transaction |
+//! | `book` | the heads of the lanes, for claims |
+//! | `read` | snapshots |
+//! | `wal` | keeping the write-ahead log short |
+//! | `codec`, `cells`, `code`, `lanes` | rows of SQL and rows of the engine |
+//! | `error` | what SQLite says, by what the caller does next |
+//!
+//! Deliberately absent: rules about jobs (they are in `tagwerk_core`), clocks, randomness.
+
+mod book;
+mod cells;
+mod code;
+mod codec;
+mod connect;
+mod error;
+mod lanes;
+mod migrate;
+mod mounts;
+mod open;
+mod read;
+mod store;
+mod tx;
+mod wal;
+mod writer;
+
+pub use open::{OpenError, Options};
+pub use read::SqliteReaders;
+pub use store::SqliteStore;

@@ -1,0 +1,111 @@
+//! The cold row.
+
+use rusqlite::{Connection, OptionalExtension, Statement};
+use tagwerk_core::{JobId, RetryOverrides};
+use tagwerk_engine::row::{Detail, Subject};
+
+use crate::cells::Cells;
+use crate::code::Code;
+use crate::codec::job::Depth;
+use crate::error::{Fail, Res};
+
+/// The columns in the order in which [`decode`] reads and [`bind`] numbers them (`?1` is the job).
+macro_rules! detail_columns {
+    () => {
+        "subject_kind, subject_id, subject_version, correlation_id, traceparent, key, scope, ttl_ms, on_duplicate, \
+         on_mismatch, lease_ms, timeout_ms, retry_base_ms, retry_factor, retry_cap_ms, retry_jitter"
+    };
+}
+
+const SELECT_LIST: &str = concat!("SELECT ", detail_columns!(), " FROM detail WHERE job = ?1");
+const SELECT_FULL: &str = concat!("SELECT ", detail_columns!(), ", payload FROM detail WHERE job = ?1");
+const SELECT_KEY: &str = "SELECT key FROM detail WHERE job = ?1";
+/// Adds a cold row.
+pub(crate) const INSERT: &str = concat!(
+    "INSERT INTO detail (job, ",
+    detail_columns!(),
+    ", payload) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)"
+);
+
+/// The cold part of a job; `None` where there is none.
+pub(crate) fn read(conn: &Connection, job: JobId, depth: Depth) -> Res<Option<Detail>> {
+    let sql = match depth {
+        Depth::Full => SELECT_FULL,
+        Depth::List => SELECT_LIST,
+    };
+    let decode = |row: &rusqlite::Row<'_>| Ok(decode(Cells(row), depth));
+    let found = conn.prepare_cached(sql)?.query_row([job.0], decode).optional()?;
+    found.transpose().map_err(|fail| match fail {
+        Fail::Row(why) => Fail::Row(format!("job {job}: {why}")),
+        other => other,
+    })
+}
+
+/// The idempotency key with which a job came.
+pub(crate) fn read_key(conn: &Connection, job: JobId) -> Res<Option<String>> {
+    let decode = |row: &rusqlite::Row<'_>| Ok(Cells(row).maybe_string(0));
+    let found = conn.prepare_cached(SELECT_KEY)?.query_row([job.0], decode).optional()?;
+    found.transpose().map(Option::flatten)
+}
+
+fn decode(cells: Cells<'_>, depth: Depth) -> Res<Detail> {
+    let kind = cells.maybe_string(0)?;
+    let subject = match (kind, cells.maybe_string(1)?) {
+        (Some(kind), Some(id)) => Some(Subject { kind, id, version: cells.maybe_int(2)? }),
+        (None, None) => None,
+        _ => return Err(Fail::Row("its subject has a kind or an id, but not both".to_owned())),
+    };
+    Ok(Detail {
+        payload: if depth == Depth::Full { cells.string(16)? } else { String::new() },
+        subject,
+        correlation_id: cells.maybe_string(3)?,
+        traceparent: cells.maybe_string(4)?,
+        key: cells.maybe_string(5)?,
+        scope: cells.maybe_code(6)?,
+        ttl_ms: cells.maybe_int(7)?,
+        on_duplicate: cells.maybe_code(8)?,
+        on_mismatch: cells.maybe_code(9)?,
+        lease_ms: cells.maybe_int(10)?,
+        timeout_ms: cells.maybe_int(11)?,
+        retry: retry(cells, 12)?,
+    })
+}
+
+/// Back-off fields in four columns from `at` on.
+pub(crate) fn retry(cells: Cells<'_>, at: usize) -> Res<RetryOverrides> {
+    Ok(RetryOverrides {
+        base_ms: cells.maybe_int(at)?,
+        factor: cells.maybe_real(at + 1)?,
+        cap_ms: cells.maybe_int(at + 2)?,
+        jitter: cells.maybe_code(at + 3)?,
+    })
+}
+
+/// Binds a cold row to the parameters of [`INSERT`].
+pub(crate) fn bind(statement: &mut Statement<'_>, job: JobId, detail: &Detail) -> Res<()> {
+    let subject = detail.subject.as_ref();
+    statement.raw_bind_parameter(1, job.0)?;
+    statement.raw_bind_parameter(2, subject.map(|subject| subject.kind.as_str()))?;
+    statement.raw_bind_parameter(3, subject.map(|subject| subject.id.as_str()))?;
+    statement.raw_bind_parameter(4, subject.and_then(|subject| subject.version))?;
+    statement.raw_bind_parameter(5, detail.correlation_id.as_deref())?;
+    statement.raw_bind_parameter(6, detail.traceparent.as_deref())?;
+    statement.raw_bind_parameter(7, detail.key.as_deref())?;
+    let numbers: [Option<i64>; 7] = [
+        detail.scope.map(Code::code),
+        detail.ttl_ms,
+        detail.on_duplicate.map(Code::code),
+        detail.on_mismatch.map(Code::code),
+        detail.lease_ms,
+        detail.timeout_ms,
+        detail.retry.base_ms,
+    ];
+    for (at, value) in (8..).zip(numbers) {
+        statement.raw_bind_parameter(at, value)?;
+    }
+    statement.raw_bind_parameter(15, detail.retry.factor)?;
+    statement.raw_bind_parameter(16, detail.retry.cap_ms)?;
+    statement.raw_bind_parameter(17, detail.retry.jitter.map(Code::code))?;
+    statement.raw_bind_parameter(18, detail.payload.as_str())?;
+    Ok(())
+}

@@ -1,0 +1,205 @@
+//! The hot row.
+
+use rusqlite::{Connection, Row, Statement};
+use tagwerk_core::{Job, JobId, Lease, LeaseBits, OnUnknown, Priority, Status};
+use tagwerk_engine::row::{JobRow, LaneId, Note};
+
+use crate::cells::Cells;
+use crate::code::Code;
+use crate::codec::note;
+use crate::error::{Fail, Res};
+use crate::lanes::Lanes;
+
+/// The columns in the order in which [`decode`] reads and [`bind`] numbers them.
+macro_rules! job_columns {
+    () => {
+        "id, lane, prio, state, due, expires, max_age_ms, version, flags, attempt, leases, retry_count, max_retries, \
+         lease_losses, max_lease_losses, release_count, failure, payload_bytes, created, updated, finished, \
+         lease_until, lease_expires, time_limit, lease_ms, claimed, lease_bits, worker, request_id"
+    };
+}
+pub(crate) use job_columns;
+
+/// Number of [`job_columns`]; further parameters of a statement that uses [`bind`] come behind.
+pub(crate) const COLUMNS: usize = 29;
+/// Place of the id among the columns.
+pub(crate) const ID: usize = 0;
+/// Place of the due time among the columns.
+pub(crate) const DUE: usize = 4;
+
+/// Yes and no, packed into the column `flags`.
+mod flag {
+    pub(super) const STARTED: i64 = 1;
+    pub(super) const VERIFY: i64 = 1 << 1;
+    pub(super) const CANCEL_REQUESTED: i64 = 1 << 2;
+    pub(super) const ACTED: i64 = 1 << 3;
+    pub(super) const NEWEST_LOST: i64 = 1 << 4;
+    pub(super) const EARLIER_LOST: i64 = 1 << 5;
+    pub(super) const REVIEW_UNKNOWN: i64 = 1 << 6;
+    /// The job has a row in `note`.
+    pub(super) const HAS_NOTE: i64 = 1 << 7;
+    pub(super) const ALL: i64 = (1 << 8) - 1;
+}
+
+/// How much of a job is wanted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Depth {
+    /// Everything.
+    Full,
+    /// Without result and checkpoint.
+    List,
+}
+
+/// What decoding a row needs besides the row.
+#[derive(Clone, Copy)]
+pub(crate) struct Decoder<'a> {
+    pub(crate) conn: &'a Connection,
+    pub(crate) lanes: &'a Lanes,
+    pub(crate) depth: Depth,
+}
+
+impl Decoder<'_> {
+    /// The row of [`job_columns`] with its note.
+    pub(crate) fn decode(&self, row: &Row<'_>) -> Res<JobRow> {
+        let cells = Cells(row);
+        let decoded = self.hot(cells).and_then(|(mut row, flags)| {
+            if flags & flag::HAS_NOTE != 0 {
+                (row.job.error, row.note) = note::read(self.conn, row.job.id, self.depth)?;
+            }
+            Ok(row)
+        });
+        decoded.map_err(|fail| match fail {
+            Fail::Row(why) => Fail::Row(format!("job {}: {why}", cells.int(ID).unwrap_or_default())),
+            other => other,
+        })
+    }
+
+    fn hot(&self, cells: Cells<'_>) -> Res<(JobRow, i64)> {
+        let lane = LaneId(cells.int(1)?);
+        let lane = self.lanes.get(lane).ok_or_else(|| Fail::Row(format!("there is no lane {}", lane.0)))?;
+        let priority = Priority::from_value(cells.narrow(2)?)
+            .ok_or_else(|| Fail::Row("column `prio` is out of range".to_owned()))?;
+        let (job, flags) = job(cells)?;
+        let (payload_bytes, lane) = (cells.narrow(17)?, lane.clone());
+        Ok((JobRow { job, lane, priority, payload_bytes, note: Note::default() }, flags))
+    }
+}
+
+fn job(cells: Cells<'_>) -> Res<(Job, i64)> {
+    let flags = cells.int(8)?;
+    if flags & !flag::ALL != 0 {
+        return Err(Fail::Row(format!("column `flags` holds {flags}, which is from another version")));
+    }
+    let has = |flag| flags & flag != 0;
+    let status: Status = cells.code(3)?;
+    let job = Job {
+        id: JobId(cells.int(ID)?),
+        status,
+        available_at: cells.time(DUE)?,
+        expires_at: cells.maybe_time(5)?,
+        max_age_ms: cells.maybe_int(6)?,
+        version: cells.int(7)?,
+        started: has(flag::STARTED),
+        verify: has(flag::VERIFY),
+        cancel_requested: has(flag::CANCEL_REQUESTED),
+        acted: has(flag::ACTED),
+        newest_lost: has(flag::NEWEST_LOST),
+        earlier_lost: has(flag::EARLIER_LOST),
+        on_unknown: if has(flag::REVIEW_UNKNOWN) { OnUnknown::Review } else { OnUnknown::Verify },
+        attempt: cells.narrow(9)?,
+        leases: cells.narrow(10)?,
+        retry_count: cells.narrow(11)?,
+        max_retries: cells.narrow(12)?,
+        lease_losses: cells.narrow(13)?,
+        max_lease_losses: cells.narrow(14)?,
+        release_count: cells.narrow(15)?,
+        failure: cells.maybe_code(16)?,
+        error: None,
+        created_at: cells.time(18)?,
+        updated_at: cells.time(19)?,
+        finished_at: cells.maybe_time(20)?,
+        lease: if status == Status::Running { Some(lease(cells)?) } else { None },
+    };
+    Ok((job, flags))
+}
+
+fn lease(cells: Cells<'_>) -> Res<Lease> {
+    Ok(Lease {
+        expires_at: cells.time(22)?,
+        time_limit_at: cells.maybe_time(23)?,
+        lease_ms: cells.int(24)?,
+        claimed_at: cells.time(25)?,
+        bits: LeaseBits(cells.int(26)?.cast_unsigned()),
+        worker: cells.string(27)?,
+        request_id: cells.maybe_string(28)?,
+    })
+}
+
+/// Lease bits as they are stored.
+pub(crate) fn lease_bits(row: &JobRow) -> Option<i64> {
+    row.job.lease.as_ref().map(|lease| lease.bits.0.cast_signed())
+}
+
+fn flags(row: &JobRow) -> i64 {
+    let job = &row.job;
+    let pairs = [
+        (job.started, flag::STARTED),
+        (job.verify, flag::VERIFY),
+        (job.cancel_requested, flag::CANCEL_REQUESTED),
+        (job.acted, flag::ACTED),
+        (job.newest_lost, flag::NEWEST_LOST),
+        (job.earlier_lost, flag::EARLIER_LOST),
+        (job.on_unknown == OnUnknown::Review, flag::REVIEW_UNKNOWN),
+        (note::is_needed(row), flag::HAS_NOTE),
+    ];
+    pairs.into_iter().filter_map(|(is_set, flag)| is_set.then_some(flag)).sum()
+}
+
+/// Binds all columns of a row to the parameters `?1` … `?29`.
+pub(crate) fn bind(statement: &mut Statement<'_>, row: &JobRow) -> Res<()> {
+    let job = &row.job;
+    let columns: [Option<i64>; 21] = [
+        Some(job.id.0),
+        Some(row.lane.id.0),
+        Some(row.priority.value().into()),
+        Some(job.status.code()),
+        Some(job.available_at.as_millis()),
+        job.expires_at.map(tagwerk_core::Timestamp::as_millis),
+        job.max_age_ms,
+        Some(job.version),
+        Some(flags(row)),
+        Some(job.attempt.into()),
+        Some(job.leases.into()),
+        Some(job.retry_count.into()),
+        Some(job.max_retries.into()),
+        Some(job.lease_losses.into()),
+        Some(job.max_lease_losses.into()),
+        Some(job.release_count.into()),
+        job.failure.map(Code::code),
+        Some(row.payload_bytes.into()),
+        Some(job.created_at.as_millis()),
+        Some(job.updated_at.as_millis()),
+        job.finished_at.map(tagwerk_core::Timestamp::as_millis),
+    ];
+    for (at, value) in (1..).zip(columns) {
+        statement.raw_bind_parameter(at, value)?;
+    }
+    bind_lease(statement, job.lease.as_ref())
+}
+
+fn bind_lease(statement: &mut Statement<'_>, lease: Option<&Lease>) -> Res<()> {
+    let columns: [Option<i64>; 6] = [
+        lease.map(|lease| lease.ends_at().as_millis()),
+        lease.map(|lease| lease.expires_at.as_millis()),
+        lease.and_then(|lease| lease.time_limit_at).map(tagwerk_core::Timestamp::as_millis),
+        lease.map(|lease| lease.lease_ms),
+        lease.map(|lease| lease.claimed_at.as_millis()),
+        lease.map(|lease| lease.bits.0.cast_signed()),
+    ];
+    for (at, value) in (22..).zip(columns) {
+        statement.raw_bind_parameter(at, value)?;
+    }
+    statement.raw_bind_parameter(28, lease.map(|lease| lease.worker.as_str()))?;
+    statement.raw_bind_parameter(29, lease.and_then(|lease| lease.request_id.as_deref()))?;
+    Ok(())
+}

@@ -1,0 +1,130 @@
+//! Snapshots for reading: a few connections that only read, each used by one snapshot at a time.
+
+mod list;
+mod ready;
+mod snapshot;
+
+use std::path::PathBuf;
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+use rusqlite::Connection;
+use tagwerk_engine::store::{Read, Readers, StoreError, StoreResult};
+
+use crate::connect::{self, Setup};
+use crate::error::{Fail, Res};
+use crate::lanes::Lanes;
+use crate::open::{OpenError, Options, beside};
+use snapshot::Snapshot;
+
+/// A connection that reads, and the lanes that it knows.
+pub(crate) struct Slot {
+    conn: Connection,
+    lanes: Lanes,
+}
+
+/// The connections for reading, opened when they are needed first.
+pub struct SqliteReaders {
+    path: PathBuf,
+    setup: Setup,
+    wait: Duration,
+    is_immutable: bool,
+    pool: Mutex<Pool>,
+    returned: Condvar,
+}
+
+struct Pool {
+    idle: Vec<Slot>,
+    /// Connections that may still be opened.
+    unopened: usize,
+}
+
+impl SqliteReaders {
+    pub(crate) fn new(path: PathBuf, options: &Options) -> Self {
+        Self {
+            path,
+            setup: Setup { cache_bytes: options.reader_cache_bytes, busy_timeout: options.busy_timeout },
+            wait: options.reader_wait,
+            is_immutable: false,
+            pool: Mutex::new(Pool { idle: Vec::new(), unopened: options.readers.max(1) }),
+            returned: Condvar::new(),
+        }
+    }
+
+    /// Opens the first connection, to see whether the file can be read. A store in a folder that cannot be written has no
+    /// place for the log's index; if there is no log either, nobody serves it and it is read as it is.
+    pub(crate) fn probe(mut self) -> Res<Self> {
+        let (slot, is_immutable) = match self.open() {
+            Ok(slot) => (slot, false),
+            Err(Fail::Sql(error))
+                if error.sqlite_error_code() == Some(rusqlite::ErrorCode::CannotOpen)
+                    && !beside(&self.path, "-wal").exists() =>
+            {
+                self.is_immutable = true;
+                (self.open()?, true)
+            }
+            Err(fail) => return Err(fail),
+        };
+        self.is_immutable = is_immutable;
+        self.give_back(Some(slot));
+        Ok(self)
+    }
+
+    fn open(&self) -> Res<Slot> {
+        let conn = if self.is_immutable {
+            connect::reading_immutable(&self.path, self.setup)?
+        } else {
+            connect::reading(&self.path, self.setup)?
+        };
+        // SQLite opens lazily; this is the first read.
+        conn.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
+        Ok(Slot { conn, lanes: Lanes::default() })
+    }
+
+    /// Runs something on one of the connections.
+    pub(crate) fn with_connection<T>(
+        &self,
+        work: impl FnOnce(&Connection) -> Result<T, OpenError>,
+    ) -> Result<T, OpenError> {
+        let slot =
+            self.take().map_err(|error| OpenError::Store { path: self.path.clone(), error: error.into() })?;
+        let done = work(&slot.conn);
+        self.give_back(Some(slot));
+        done
+    }
+
+    /// Takes a connection out of the pool.
+    fn take(&self) -> Res<Slot> {
+        let pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_empty = |pool: &mut Pool| pool.idle.is_empty() && pool.unopened == 0;
+        let waited = self.returned.wait_timeout_while(pool, self.wait, is_empty);
+        let (mut pool, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        if let Some(slot) = pool.idle.pop() {
+            return Ok(slot);
+        }
+        if pool.unopened == 0 {
+            return Err(StoreError::Busy.into());
+        }
+        pool.unopened -= 1;
+        drop(pool);
+        self.open().inspect_err(|_| self.give_back(None))
+    }
+
+    /// Puts a connection back; without one, another may be opened in its place.
+    fn give_back(&self, slot: Option<Slot>) {
+        let mut pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
+        match slot {
+            Some(slot) => pool.idle.push(slot),
+            None => pool.unopened += 1,
+        }
+        drop(pool);
+        self.returned.notify_one();
+    }
+}
+
+impl Readers for SqliteReaders {
+    fn snapshot(&self) -> StoreResult<Box<dyn Read + '_>> {
+        let slot = self.take()?;
+        Ok(Box::new(Snapshot::begin(self, slot)?))
+    }
+}

@@ -1,0 +1,62 @@
+//! The store as the committer holds it.
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+
+use tagwerk_engine::store::{Readers, Store, StoreResult, Tx};
+
+use crate::open::{self, OpenError, Options};
+use crate::read::SqliteReaders;
+use crate::tx::SqliteTx;
+use crate::wal::Checkpointer;
+use crate::writer::Writer;
+
+/// A store in one SQLite file, open for serving.
+pub struct SqliteStore {
+    writer: Writer,
+    checkpointer: Checkpointer,
+    readers: Arc<SqliteReaders>,
+    secret: [u8; 32],
+    /// Held so that no second server opens the file.
+    _lock: File,
+}
+
+impl SqliteStore {
+    /// Opens a store for serving, and creates it if there is none.
+    pub fn open(path: &Path, options: &Options) -> Result<Self, OpenError> {
+        open::open(path, options)
+    }
+
+    /// Opens a store only to read it, beside a running server or without one. Takes no lock and writes nothing.
+    pub fn open_read_only(path: &Path) -> Result<Arc<SqliteReaders>, OpenError> {
+        open::open_read_only(path)
+    }
+
+    pub(crate) fn new(
+        writer: Writer,
+        readers: Arc<SqliteReaders>,
+        (secret, lock, checkpointer): ([u8; 32], File, Checkpointer),
+    ) -> Self {
+        Self { writer, checkpointer, readers, secret, _lock: lock }
+    }
+}
+
+impl Store for SqliteStore {
+    fn begin(&mut self) -> StoreResult<Box<dyn Tx + '_>> {
+        self.checkpointer.before_transaction(&self.writer.conn);
+        Ok(Box::new(SqliteTx::begin(&mut self.writer)?))
+    }
+
+    fn readers(&self) -> Arc<dyn Readers> {
+        Arc::<SqliteReaders>::clone(&self.readers)
+    }
+
+    fn secret(&self) -> [u8; 32] {
+        self.secret
+    }
+
+    fn housekeeping(&mut self) -> StoreResult<()> {
+        Ok(self.checkpointer.housekeeping(&self.writer.conn)?)
+    }
+}

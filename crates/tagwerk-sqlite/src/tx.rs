@@ -1,0 +1,183 @@
+//! The writing transaction.
+
+mod claim;
+mod jobs;
+pub(crate) mod keys;
+mod time;
+mod upkeep;
+
+use tagwerk_core::{Attempt, Call, JobId, Timestamp};
+use tagwerk_engine::row::{ActionRow, Detail, JobRow, KeyRow, KeyWrite, Lane, LaneId, Tally, TypeSettings};
+use tagwerk_engine::store::{
+    Change, ClaimQuery, Filter, Insert, PayloadWrite, Prunable, PruneQuery, StoreError, StoreResult, Tx,
+};
+
+use crate::codec;
+use crate::writer::Writer;
+pub(crate) use jobs::LOAD;
+pub(crate) use time::served_until;
+
+/// Ids stay below this, so that every JSON reader holds them exactly.
+const ID_END: i64 = 1 << 53;
+
+/// A transaction of the one writer.
+pub(crate) struct SqliteTx<'a> {
+    writer: &'a mut Writer,
+    is_over: bool,
+}
+
+impl<'a> SqliteTx<'a> {
+    /// Begins.
+    pub(crate) fn begin(writer: &'a mut Writer) -> StoreResult<Self> {
+        writer.begin()?;
+        Ok(Self { writer, is_over: false })
+    }
+
+    /// The writer, which is about to write.
+    fn writing(&mut self) -> &mut Writer {
+        self.writer.has_written = true;
+        self.writer
+    }
+}
+
+impl Drop for SqliteTx<'_> {
+    fn drop(&mut self) {
+        if !self.is_over {
+            self.writer.roll_back();
+        }
+    }
+}
+
+impl Tx for SqliteTx<'_> {
+    fn intern(&mut self, names: &[(&str, &str)]) -> StoreResult<Vec<Lane>> {
+        let writer = &mut *self.writer;
+        let mut lanes = Vec::with_capacity(names.len());
+        for (queue, kind) in names {
+            let (lane, is_fresh) = writer.lanes.intern(&writer.conn, queue, kind)?;
+            if is_fresh {
+                writer.has_written = true;
+                writer.fresh_lanes.push(lane.id);
+            }
+            lanes.push(lane);
+        }
+        Ok(lanes)
+    }
+
+    fn next_ids(&mut self, n: usize) -> StoreResult<JobId> {
+        let sequence = &mut self.writer.sequence;
+        let end = i64::try_from(n).ok().and_then(|n| sequence.next_job.checked_add(n));
+        let Some(end) = end.filter(|end| *end <= ID_END) else {
+            return Err(StoreError::Other("all ids below 2^53 are used up".to_owned()));
+        };
+        let first = std::mem::replace(&mut sequence.next_job, end);
+        self.writer.has_written = true;
+        Ok(JobId(first))
+    }
+
+    fn insert(&mut self, jobs: &[Insert]) -> StoreResult<()> {
+        Ok(jobs::insert(self.writing(), jobs)?)
+    }
+
+    fn load(&mut self, ids: &[JobId]) -> StoreResult<Vec<Option<JobRow>>> {
+        Ok(jobs::load(self.writer, ids)?)
+    }
+
+    fn details(&mut self, ids: &[JobId]) -> StoreResult<Vec<Option<Detail>>> {
+        let read = |id: &JobId| codec::detail::read(&self.writer.conn, *id, codec::job::Depth::Full);
+        Ok(ids.iter().map(read).collect::<Result<_, _>>()?)
+    }
+
+    fn put(&mut self, changes: &[Change]) -> StoreResult<()> {
+        Ok(jobs::put(self.writing(), changes)?)
+    }
+
+    fn put_payloads(&mut self, payloads: &[PayloadWrite]) -> StoreResult<()> {
+        Ok(jobs::put_payloads(&self.writing().conn, payloads)?)
+    }
+
+    fn claimable(&mut self, now: Timestamp, queries: &[ClaimQuery<'_>]) -> StoreResult<Vec<Vec<JobRow>>> {
+        Ok(claim::claimable(self.writer, now.as_millis(), queries)?)
+    }
+
+    fn next_due(&mut self, now: Timestamp, filter: &Filter) -> StoreResult<Option<Timestamp>> {
+        Ok(claim::next_due(self.writer, now.as_millis(), filter)?.map(Timestamp::from_millis))
+    }
+
+    fn overdue(&mut self, now: Timestamp, limit: usize) -> StoreResult<Vec<JobRow>> {
+        Ok(time::overdue(self.writer, now, limit)?)
+    }
+
+    fn expired(&mut self, now: Timestamp, limit: usize) -> StoreResult<Vec<JobRow>> {
+        Ok(time::expired(self.writer, now, limit)?)
+    }
+
+    fn claimed_by_request(&mut self, worker: &str, request_id: &str) -> StoreResult<Vec<JobRow>> {
+        Ok(time::claimed_by_request(self.writer, worker, request_id)?)
+    }
+
+    fn keys(&mut self, keys: &[&str]) -> StoreResult<Vec<Option<KeyRow>>> {
+        Ok(keys::read(&self.writer.conn, keys)?)
+    }
+
+    fn put_keys(&mut self, writes: &[KeyWrite]) -> StoreResult<()> {
+        Ok(keys::write(&self.writing().conn, writes)?)
+    }
+
+    fn tombstones(&mut self, after: &str, limit: usize) -> StoreResult<Vec<KeyRow>> {
+        Ok(keys::tombstones(&self.writer.conn, after, limit)?)
+    }
+
+    fn attempts(&mut self, ids: &[JobId]) -> StoreResult<Vec<Vec<Attempt>>> {
+        Ok(upkeep::attempts(&self.writer.conn, ids)?)
+    }
+
+    fn put_attempts(&mut self, attempts: &[(JobId, Attempt)]) -> StoreResult<()> {
+        Ok(upkeep::put_attempts(&self.writing().conn, attempts)?)
+    }
+
+    fn note_refused(&mut self, refused: &[(JobId, u32, Call, Timestamp)]) -> StoreResult<()> {
+        Ok(upkeep::note_refused(&self.writing().conn, refused)?)
+    }
+
+    fn append_actions(&mut self, actions: &[ActionRow]) -> StoreResult<()> {
+        Ok(upkeep::append_actions(&self.writing().conn, actions)?)
+    }
+
+    fn add_ledger(&mut self, deltas: &[(LaneId, Tally)]) -> StoreResult<()> {
+        Ok(upkeep::add_ledger(&self.writing().conn, deltas)?)
+    }
+
+    fn prunable(&mut self, query: &PruneQuery) -> StoreResult<Prunable> {
+        Ok(upkeep::prunable(self.writer, query)?)
+    }
+
+    fn erase(&mut self, ids: &[JobId]) -> StoreResult<()> {
+        Ok(upkeep::erase(&self.writing().conn, ids)?)
+    }
+
+    fn types(&mut self) -> StoreResult<Vec<(String, TypeSettings)>> {
+        Ok(codec::settings::read_all(&self.writer.conn)?)
+    }
+
+    fn put_type(&mut self, kind: &str, settings: Option<&TypeSettings>) -> StoreResult<bool> {
+        Ok(codec::settings::write(&self.writing().conn, kind, settings)?)
+    }
+
+    fn served_until(&mut self) -> StoreResult<Option<Timestamp>> {
+        Ok(time::served_until(&self.writer.conn)?)
+    }
+
+    fn set_served(&mut self, until: Timestamp, claims: &[(String, Timestamp)]) -> StoreResult<()> {
+        Ok(time::set_served(&self.writing().conn, until, claims)?)
+    }
+
+    fn shift_leases(&mut self, ms: i64) -> StoreResult<u64> {
+        Ok(time::shift_leases(&self.writing().conn, ms)?)
+    }
+
+    fn commit(mut self: Box<Self>) -> StoreResult<()> {
+        self.writer.commit()?;
+        self.is_over = true;
+        Ok(())
+    }
+}

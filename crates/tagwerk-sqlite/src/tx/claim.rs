@@ -1,0 +1,261 @@
+//! Finding claimable rows: a merge over the heads of the matched lanes, in runs.
+//!
+//! The best head says in which level the next job stands; the runner-up says how far that level may be read. Each run is
+//! one seek and reads one row more than it takes: that row is the level's new head. Cost: about one seek per run, whatever
+//! the number of jobs that wait, and nothing for lanes that are not reached.
+
+use std::collections::{BTreeSet, HashSet};
+use std::iter::Peekable;
+
+use rusqlite::params;
+use tagwerk_core::JobId;
+use tagwerk_engine::row::{JobRow, LaneId};
+use tagwerk_engine::store::{ClaimQuery, Filter};
+
+use crate::book::{Book, Candidate, Head, Level, seek, seek_after};
+use crate::codec::job::{DUE, Decoder, Depth, ID, job_columns};
+use crate::error::{Fail, Res};
+use crate::lanes::Lanes;
+use crate::writer::Writer;
+
+/// A run: rows of a level from a place on.
+pub(crate) const RUN: &str = concat!(
+    "SELECT ",
+    job_columns!(),
+    " FROM job INDEXED BY job_ready \
+     WHERE lane = ?1 AND prio = ?2 AND state = 0 AND (due, id) >= (?3, ?4) ORDER BY due, id LIMIT ?5"
+);
+
+/// Answers each wish.
+pub(super) fn claimable(writer: &mut Writer, now: i64, queries: &[ClaimQuery<'_>]) -> Res<Vec<Vec<JobRow>>> {
+    writer.offer_given_again();
+    writer.book.wake(now);
+    queries.iter().map(|query| answer(writer, now, query)).collect()
+}
+
+/// Answers one wish, and moves the heads past what was given.
+fn answer(writer: &mut Writer, now: i64, query: &ClaimQuery<'_>) -> Res<Vec<JobRow>> {
+    let matched = lanes_of(&writer.lanes, query.filter);
+    let mut merge = Merge::new(writer, now, query);
+    match &matched {
+        Some(lanes) => merge.run(writer.book.due_of(lanes, now).into_iter().peekable())?,
+        None => merge.run(writer.book.due().peekable())?,
+    }
+    let Merge { taken, heads, damaged, .. } = merge;
+    for (level, head) in heads {
+        writer.book.set(level, head);
+    }
+    writer.book.wake(now);
+    for (id, why) in damaged {
+        writer.note_damaged(id, &why);
+    }
+    let given = taken.iter().map(|row| {
+        let level = Level { lane: row.lane.id, prio: row.priority.value() };
+        (row.job.id.0, (level, Head { due: row.job.available_at.as_millis(), id: row.job.id.0 }))
+    });
+    writer.given.extend(given);
+    Ok(taken)
+}
+
+/// The lanes that a filter names; `None` = all.
+fn lanes_of(lanes: &Lanes, filter: &Filter) -> Option<Vec<LaneId>> {
+    let mut matched: Vec<LaneId> = match (&filter.queues, &filter.types) {
+        (None, None) => return None,
+        (Some(queues), Some(kinds)) => {
+            let pairs = queues.iter().flat_map(|queue| kinds.iter().map(move |kind| (queue, kind)));
+            pairs.filter_map(|(queue, kind)| lanes.find(queue, kind)).map(|lane| lane.id).collect()
+        }
+        (Some(queues), None) => queues.iter().flat_map(|queue| lanes.of_queue(queue)).collect(),
+        (None, Some(_)) => lanes.all().filter(|lane| filter.matches(lane)).map(|lane| lane.id).collect(),
+    };
+    // A name may be given twice.
+    matched.sort_unstable();
+    matched.dedup();
+    Some(matched)
+}
+
+/// The merge for one wish.
+struct Merge<'a> {
+    decoder: Decoder<'a>,
+    given: &'a std::collections::HashMap<i64, (Level, Head)>,
+    known_damaged: &'a HashSet<i64>,
+    skip: HashSet<JobId>,
+    now: i64,
+    wanted: usize,
+    bytes_left: u64,
+    /// Levels that were read and have more.
+    opened: BTreeSet<Candidate>,
+    /// First row of a level that was left out on request: its head stays there.
+    kept: Vec<(Level, Head)>,
+    taken: Vec<JobRow>,
+    /// New heads of the levels that were read.
+    heads: Vec<(Level, Option<Head>)>,
+    damaged: Vec<(i64, String)>,
+}
+
+/// How reading a level ended.
+enum End {
+    /// There are no more rows in it.
+    Exhausted,
+    /// It goes on here, but another level comes first.
+    Behind(Head),
+    /// It goes on here, but the row is not due.
+    Later(Head),
+    /// It goes on here, and the wish is fulfilled.
+    Fulfilled(Head),
+}
+
+impl<'a> Merge<'a> {
+    fn new(writer: &'a Writer, now: i64, query: &ClaimQuery<'_>) -> Self {
+        Self {
+            decoder: Decoder { conn: &writer.conn, lanes: &writer.lanes, depth: Depth::Full },
+            given: &writer.given,
+            known_damaged: &writer.damaged,
+            skip: query.skip.iter().copied().collect(),
+            now,
+            wanted: query.wanted,
+            bytes_left: query.max_payload_bytes,
+            opened: BTreeSet::new(),
+            kept: Vec::new(),
+            taken: Vec::new(),
+            heads: Vec::new(),
+            damaged: Vec::new(),
+        }
+    }
+
+    /// Takes rows from the best level until the wish is fulfilled or nothing is due any more.
+    fn run(&mut self, mut source: Peekable<impl Iterator<Item = Candidate>>) -> Res<()> {
+        while self.taken.len() < self.wanted {
+            let Some(best) = self.next_best(&mut source) else { break };
+            let runner_up = self.opened.first().copied().into_iter().chain(source.peek().copied()).min();
+            let level = best.level();
+            match self.read(best, runner_up)? {
+                End::Behind(head) => {
+                    self.opened.insert(Candidate::new(level, head));
+                }
+                End::Exhausted => self.heads.push((level, None)),
+                End::Later(head) => self.heads.push((level, Some(head))),
+                End::Fulfilled(head) => {
+                    self.heads.push((level, Some(head)));
+                    break;
+                }
+            }
+        }
+        self.close();
+        Ok(())
+    }
+
+    /// The best head: of the levels that were read, or of the others.
+    fn next_best(&mut self, source: &mut Peekable<impl Iterator<Item = Candidate>>) -> Option<Candidate> {
+        match (self.opened.first(), source.peek()) {
+            (Some(opened), Some(fresh)) if opened < fresh => self.opened.pop_first(),
+            (Some(_), None) => self.opened.pop_first(),
+            _ => source.next(),
+        }
+    }
+
+    /// Levels that are still open keep the place where they were left; rows left out on request come before it.
+    fn close(&mut self) {
+        let open = std::mem::take(&mut self.opened);
+        self.heads.extend(open.into_iter().map(|candidate| (candidate.level(), Some(candidate.head))));
+        for (level, head) in &mut self.heads {
+            if let Some((_, kept)) = self.kept.iter().find(|(kept, _)| kept == level) {
+                *head = Some(*kept);
+            }
+        }
+    }
+
+    /// Reads a run.
+    fn read(&mut self, from: Candidate, runner_up: Option<Candidate>) -> Res<End> {
+        let level = from.level();
+        let limit = (self.wanted - self.taken.len()).saturating_add(1);
+        let mut select = self.decoder.conn.prepare_cached(RUN)?;
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let mut rows = select.query(params![level.lane.0, level.prio, from.head.due, from.head.id, limit])?;
+        let (mut last, mut seen) = (from.head, 0);
+        while let Some(row) = rows.next()? {
+            seen += 1;
+            last = Head { due: row.get(DUE)?, id: row.get(ID)? };
+            if last.due > self.now {
+                return Ok(End::Later(last));
+            }
+            if runner_up.is_some_and(|runner_up| runner_up < Candidate::new(level, last)) {
+                return Ok(End::Behind(last));
+            }
+            if self.taken.len() == self.wanted {
+                return Ok(End::Fulfilled(last));
+            }
+            if !self.take(level, last, row)? {
+                return Ok(End::Fulfilled(last));
+            }
+        }
+        Ok(if seen == limit { End::Behind(last.next()) } else { End::Exhausted })
+    }
+
+    /// Takes a row, or passes it over. Says no if it is too big for what is left of the wish.
+    fn take(&mut self, level: Level, place: Head, row: &rusqlite::Row<'_>) -> Res<bool> {
+        if self.skip.contains(&JobId(place.id)) {
+            if self.kept.iter().all(|(kept, _)| *kept != level) {
+                self.kept.push((level, place));
+            }
+            return Ok(true);
+        }
+        if self.given.contains_key(&place.id) || self.known_damaged.contains(&place.id) {
+            return Ok(true);
+        }
+        let row = match self.decoder.decode(row) {
+            Ok(row) => row,
+            Err(Fail::Row(why)) => {
+                self.damaged.push((place.id, why));
+                return Ok(true);
+            }
+            Err(fail) => return Err(fail),
+        };
+        let bytes = u64::from(row.payload_bytes);
+        if bytes > self.bytes_left && !self.taken.is_empty() {
+            return Ok(false);
+        }
+        self.bytes_left = self.bytes_left.saturating_sub(bytes);
+        self.taken.push(row);
+        Ok(true)
+    }
+}
+
+/// The earliest due time after `now` among the lanes of a filter. Heads may be early, so the best is looked up.
+pub(super) fn next_due(writer: &mut Writer, now: i64, filter: &Filter) -> Res<Option<i64>> {
+    let Writer { conn, lanes, book, .. } = writer;
+    let matched = lanes_of(lanes, filter);
+    let mut earliest: Option<i64> = None;
+    // What is due says nothing about what is due later in the same level.
+    for (level, _) in due_levels(book, matched.as_deref(), now) {
+        let later = seek_after(conn, level, now)?.map(|head| head.due);
+        earliest = earliest.into_iter().chain(later).min();
+    }
+    while let Some((level, head)) = first_later(book, matched.as_deref(), now) {
+        if earliest.is_some_and(|earliest| earliest <= head.due) {
+            break;
+        }
+        let found = seek(conn, level)?;
+        if found == Some(head) {
+            return Ok(Some(head.due));
+        }
+        book.set(level, found);
+    }
+    Ok(earliest)
+}
+
+fn due_levels(book: &Book, lanes: Option<&[LaneId]>, now: i64) -> Vec<(Level, Head)> {
+    let mut levels = book.levels(lanes);
+    levels.retain(|(_, head)| head.due <= now);
+    levels
+}
+
+fn first_later(book: &Book, lanes: Option<&[LaneId]>, now: i64) -> Option<(Level, Head)> {
+    match lanes {
+        None => book.first_timer(now),
+        Some(lanes) => {
+            let later = book.levels(Some(lanes)).into_iter().filter(|(_, head)| head.due > now);
+            later.min_by_key(|(_, head)| *head)
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! Inserting, loading and changing jobs.
+
+use rusqlite::{Connection, OptionalExtension, params};
+use tagwerk_core::{JobId, Status};
+use tagwerk_engine::row::JobRow;
+use tagwerk_engine::store::{Change, Insert, OldPayload, PayloadWrite, StoreError};
+
+use crate::book::{Head, Level};
+use crate::code::Code;
+use crate::codec::job::{COLUMNS, bind, job_columns, lease_bits};
+use crate::codec::{detail, note};
+use crate::error::{Fail, Res};
+use crate::writer::Writer;
+
+/// Adds a hot row.
+pub(crate) const INSERT: &str = concat!(
+    "INSERT INTO job (",
+    job_columns!(),
+    ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, \
+     ?24, ?25, ?26, ?27, ?28, ?29)"
+);
+/// Reads a hot row.
+pub(crate) const LOAD: &str = concat!("SELECT ", job_columns!(), " FROM job WHERE id = ?1");
+/// Changes a hot row, guarded.
+pub(crate) const UPDATE: &str = "UPDATE job SET prio = ?3, state = ?4, due = ?5, expires = ?6, max_age_ms = ?7, version = ?8, \
+     flags = ?9, attempt = ?10, leases = ?11, retry_count = ?12, max_retries = ?13, lease_losses = ?14, \
+     max_lease_losses = ?15, release_count = ?16, failure = ?17, payload_bytes = ?18, created = ?19, updated = ?20, \
+     finished = ?21, lease_until = ?22, lease_expires = ?23, time_limit = ?24, lease_ms = ?25, claimed = ?26, \
+     lease_bits = ?27, worker = ?28, request_id = ?29 \
+     WHERE id = ?1 AND version = ?30 AND state = ?31 AND lease_bits IS ?32";
+const KEEP_PAYLOAD: &str = "INSERT INTO payload_old (job, n, at, payload) SELECT job, \
+     (SELECT coalesce(max(n), 0) + 1 FROM payload_old WHERE job = ?1), ?2, payload FROM detail WHERE job = ?1";
+const PUT_PAYLOAD: &str = "UPDATE detail SET payload = ?2 WHERE job = ?1";
+
+/// Adds jobs.
+pub(super) fn insert(writer: &mut Writer, jobs: &[Insert]) -> Res<()> {
+    let Writer { conn, book, .. } = writer;
+    let (mut hot, mut cold) = (conn.prepare_cached(INSERT)?, conn.prepare_cached(detail::INSERT)?);
+    for Insert { row, detail } in jobs {
+        bind(&mut hot, row)?;
+        hot.raw_execute()?;
+        detail::bind(&mut cold, row.job.id, detail)?;
+        cold.raw_execute()?;
+        if note::is_needed(row) {
+            note::write(conn, row)?;
+        }
+        if row.job.status == Status::Pending {
+            book.offer(level(row), place(row));
+        }
+    }
+    Ok(())
+}
+
+/// The level of a row.
+fn level(row: &JobRow) -> Level {
+    Level { lane: row.lane.id, prio: row.priority.value() }
+}
+
+/// The place of a row in its level.
+fn place(row: &JobRow) -> Head {
+    Head { due: row.job.available_at.as_millis(), id: row.job.id.0 }
+}
+
+/// Reads jobs.
+pub(super) fn load(writer: &Writer, ids: &[JobId]) -> Res<Vec<Option<JobRow>>> {
+    let mut select = writer.conn.prepare_cached(LOAD)?;
+    let mut found = Vec::with_capacity(ids.len());
+    for id in ids {
+        let mut rows = select.query([id.0])?;
+        let row = rows.next()?.map(|row| writer.decoder().decode(row)).transpose()?;
+        found.push(row);
+    }
+    Ok(found)
+}
+
+/// Changes jobs, guarded.
+pub(super) fn put(writer: &mut Writer, changes: &[Change]) -> Res<()> {
+    let Writer { conn, book, given, .. } = writer;
+    let mut update = conn.prepare_cached(UPDATE)?;
+    for Change { before, after } in changes {
+        bind(&mut update, after)?;
+        update.raw_bind_parameter(COLUMNS + 1, before.job.version)?;
+        update.raw_bind_parameter(COLUMNS + 2, before.job.status.code())?;
+        update.raw_bind_parameter(COLUMNS + 3, lease_bits(before))?;
+        if update.raw_execute()? != 1 {
+            return Err(StoreError::Conflict.into());
+        }
+        if before.job.error != after.job.error || before.note != after.note {
+            note::write(conn, after)?;
+        }
+        given.remove(&after.job.id.0);
+        if after.job.status == Status::Pending {
+            book.offer(level(after), place(after));
+        }
+    }
+    Ok(())
+}
+
+/// Writes payloads.
+pub(super) fn put_payloads(conn: &Connection, payloads: &[PayloadWrite]) -> Res<()> {
+    for write in payloads {
+        if write.old == OldPayload::Keep {
+            conn.prepare_cached(KEEP_PAYLOAD)?.execute(params![write.job.0, write.at.as_millis()])?;
+        }
+        if conn.prepare_cached(PUT_PAYLOAD)?.execute(params![write.job.0, write.payload])? != 1 {
+            return Err(StoreError::Conflict.into());
+        }
+    }
+    Ok(())
+}
+
+/// One row by a statement that returns [`job_columns`]; a damaged one is remembered and passed over.
+pub(super) fn readable(writer: &mut Writer, id: i64) -> Res<Option<JobRow>> {
+    if writer.damaged.contains(&id) {
+        return Ok(None);
+    }
+    match load(writer, &[JobId(id)]) {
+        Ok(mut rows) => Ok(rows.pop().flatten()),
+        Err(Fail::Row(why)) => {
+            writer.note_damaged(id, &why);
+            Ok(None)
+        }
+        Err(fail) => Err(fail),
+    }
+}
+
+/// Whether there is such a job.
+pub(super) fn exists(conn: &Connection, id: JobId) -> Res<bool> {
+    let found =
+        conn.prepare_cached("SELECT 1 FROM job WHERE id = ?1")?.query_row([id.0], |_| Ok(())).optional()?;
+    Ok(found.is_some())
+}

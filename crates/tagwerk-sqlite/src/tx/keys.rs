@@ -1,0 +1,72 @@
+//! Idempotency keys.
+
+use rusqlite::{Connection, params};
+use tagwerk_engine::row::{KeyRow, KeyWrite};
+use tagwerk_engine::store::StoreError;
+
+use crate::codec::key::{decode, execute, key_columns};
+use crate::error::{Fail, Res, is_duplicate};
+
+/// Reads a key.
+pub(crate) const SELECT: &str = concat!("SELECT ", key_columns!(), " FROM idem_key WHERE key = ?1");
+const INSERT: &str =
+    concat!("INSERT INTO idem_key (", key_columns!(), ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)");
+/// Takes a key over, guarded.
+pub(crate) const REPLACE: &str = "UPDATE idem_key SET owner = ?2, scope = ?3, ttl_ms = ?4, fingerprint = ?5, tomb_status = ?6, \
+     tomb_type = ?7, tomb_started = ?8, tomb_finished = ?9 WHERE key = ?1 AND owner = ?10";
+const DELETE: &str = "DELETE FROM idem_key WHERE key = ?1 AND owner = ?2";
+/// Keys whose job is gone.
+pub(crate) const TOMBSTONES: &str = concat!(
+    "SELECT ",
+    key_columns!(),
+    " FROM idem_key INDEXED BY idem_tomb WHERE tomb_status IS NOT NULL AND key > ?1 ORDER BY key LIMIT ?2"
+);
+
+/// Reads keys.
+pub(super) fn read(conn: &Connection, keys: &[&str]) -> Res<Vec<Option<KeyRow>>> {
+    let mut select = conn.prepare_cached(SELECT)?;
+    let mut found = Vec::with_capacity(keys.len());
+    for key in keys {
+        let mut rows = select.query([key])?;
+        found.push(rows.next()?.map(decode).transpose()?);
+    }
+    Ok(found)
+}
+
+/// Writes keys, guarded.
+pub(super) fn write(conn: &Connection, writes: &[KeyWrite]) -> Res<()> {
+    for write in writes {
+        let changed = match write {
+            KeyWrite::Insert(row) => insert(conn, row)?,
+            KeyWrite::Replace { row, from } => execute(conn, REPLACE, row, Some(*from))?,
+            KeyWrite::Delete { key, owner } => conn.prepare_cached(DELETE)?.execute(params![key, owner.0])?,
+        };
+        if changed != 1 {
+            return Err(StoreError::Conflict.into());
+        }
+    }
+    Ok(())
+}
+
+/// The unique constraint decides, not a look before.
+fn insert(conn: &Connection, row: &KeyRow) -> Res<usize> {
+    match execute(conn, INSERT, row, None) {
+        Err(error) if is_duplicate(&error) => Err(StoreError::Conflict.into()),
+        other => Ok(other?),
+    }
+}
+
+/// Keys with a tombstone behind `after`.
+pub(super) fn tombstones(conn: &Connection, after: &str, limit: usize) -> Res<Vec<KeyRow>> {
+    let mut select = conn.prepare_cached(TOMBSTONES)?;
+    let mut rows = select.query(params![after, i64::try_from(limit).unwrap_or(i64::MAX)])?;
+    let mut keys = Vec::new();
+    while let Some(row) = rows.next()? {
+        match decode(row) {
+            Ok(key) => keys.push(key),
+            Err(Fail::Row(why)) => tracing::error!(why, "a key cannot be read and is passed over"),
+            Err(fail) => return Err(fail),
+        }
+    }
+    Ok(keys)
+}

@@ -1,0 +1,158 @@
+//! Keeping the write-ahead log short.
+//!
+//! A thread of its own copies the log back into the file while the committer goes on writing (a *passive* checkpoint), so
+//! that no commit pays for it. A log that is never empty is never written from its start again, so beyond a bound the
+//! committer, between two transactions, lets the little that is left be copied and waits a moment for readers on old
+//! snapshots (*restart*). When nothing was written for a while, the log is cut to nothing (*truncate*).
+
+use std::path::Path;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rusqlite::Connection;
+
+use crate::connect::{self, Setup};
+use crate::error::{Fail, Res};
+use crate::open::Options;
+
+const LOOK: &str = "PRAGMA wal_checkpoint(NOOP)";
+const PASSIVE: &str = "PRAGMA wal_checkpoint(PASSIVE)";
+const RESTART: &str = "PRAGMA wal_checkpoint(RESTART)";
+const TRUNCATE: &str = "PRAGMA wal_checkpoint(TRUNCATE)";
+
+/// Pages in the log that are worth a passive checkpoint before the second is over.
+const PASSIVE_PAGES: i64 = 1024;
+/// How long a restart waits for readers on old snapshots.
+const RESTART_WAIT: Duration = Duration::from_millis(250);
+
+/// State of the log, in pages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Log {
+    pages: i64,
+    copied: i64,
+}
+
+/// Keeps the log of one store short.
+pub(crate) struct Checkpointer {
+    wake: Option<SyncSender<()>>,
+    thread: Option<JoinHandle<()>>,
+    /// Held during a checkpoint, so that a restart does not find a passive one in its way.
+    turn: Arc<Mutex<()>>,
+    busy_timeout: Duration,
+    restart_pages: i64,
+    /// A restart failed: the next is tried when the log has grown to this.
+    patience: i64,
+    at_last_housekeeping: Log,
+}
+
+impl Checkpointer {
+    /// Starts the thread.
+    pub(crate) fn start(path: &Path, options: &Options) -> Res<Self> {
+        let setup = Setup { cache_bytes: 1024 * 1024, busy_timeout: options.busy_timeout };
+        let conn = connect::writing(path, setup)?;
+        conn.pragma_update(None, "synchronous", "FULL")?;
+        conn.pragma_update(None, "wal_autocheckpoint", 0)?;
+        let page_bytes: i64 = conn.pragma_query_value(None, "page_size", |row| row.get(0))?;
+        let restart_bytes = i64::try_from(options.wal_restart_bytes).unwrap_or(i64::MAX);
+        let turn = Arc::new(Mutex::new(()));
+        let (wake, woken) = sync_channel(1);
+        let thread = std::thread::Builder::new().name("tagwerk-wal".to_owned());
+        let thread = thread.spawn({
+            let turn = Arc::clone(&turn);
+            move || run(&conn, &woken, &turn)
+        });
+        let thread = thread.map_err(|error| {
+            Fail::Store(tagwerk_engine::store::StoreError::Other(format!(
+                "no thread could be started: {error}"
+            )))
+        })?;
+        Ok(Self {
+            wake: Some(wake),
+            thread: Some(thread),
+            turn,
+            busy_timeout: options.busy_timeout,
+            restart_pages: restart_bytes / page_bytes,
+            patience: 0,
+            at_last_housekeeping: Log::default(),
+        })
+    }
+
+    /// Called by the committer before it begins a transaction.
+    pub(crate) fn before_transaction(&mut self, conn: &Connection) {
+        let Ok(log) = checkpoint(conn, LOOK) else { return };
+        if log.pages >= self.restart_pages.max(self.patience) {
+            self.restart(conn, log);
+        } else if log.pages - log.copied >= PASSIVE_PAGES {
+            self.wake();
+        }
+    }
+
+    /// Called by the committer about once a second.
+    pub(crate) fn housekeeping(&mut self, conn: &Connection) -> Res<()> {
+        let log = checkpoint(conn, LOOK)?;
+        let is_idle = log.pages == self.at_last_housekeeping.pages;
+        if is_idle && log.pages > 0 && log.pages == log.copied {
+            let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+            conn.busy_timeout(Duration::ZERO)?;
+            let truncated = checkpoint(conn, TRUNCATE);
+            conn.busy_timeout(self.busy_timeout)?;
+            truncated?;
+        } else if log.pages > log.copied {
+            self.wake();
+        }
+        self.at_last_housekeeping = log;
+        Ok(())
+    }
+
+    fn wake(&self) {
+        if let Some(wake) = &self.wake {
+            // Full: it is awake already.
+            let _ = wake.try_send(());
+        }
+    }
+
+    /// Copies what is left and waits a moment for readers, so that the next transaction writes to the log's start.
+    fn restart(&mut self, conn: &Connection, before: Log) {
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let restarted =
+            conn.busy_timeout(RESTART_WAIT).map_err(Fail::from).and_then(|()| checkpoint(conn, RESTART));
+        if let Err(error) = conn.busy_timeout(self.busy_timeout) {
+            tracing::warn!(%error, "the busy timeout could not be set");
+        }
+        let done = restarted.is_ok_and(|log| log.pages == log.copied);
+        self.patience = if done { 0 } else { before.pages + PASSIVE_PAGES };
+    }
+}
+
+impl Drop for Checkpointer {
+    fn drop(&mut self) {
+        drop(self.wake.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn run(conn: &Connection, woken: &Receiver<()>, turn: &Mutex<()>) {
+    let mut is_failing = false;
+    while woken.recv().is_ok() {
+        let turn = turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let copied = checkpoint(conn, PASSIVE);
+        drop(turn);
+        match copied {
+            Ok(_) => is_failing = false,
+            Err(fail) if !is_failing => {
+                is_failing = true;
+                tracing::warn!(error = ?fail, "the write-ahead log could not be copied back; it grows until this works");
+            }
+            Err(_) => {}
+        }
+    }
+}
+
+fn checkpoint(conn: &Connection, sql: &str) -> Res<Log> {
+    let decode = |row: &rusqlite::Row<'_>| Ok(Log { pages: row.get(1)?, copied: row.get(2)? });
+    Ok(conn.prepare_cached(sql)?.query_row([], decode)?)
+}

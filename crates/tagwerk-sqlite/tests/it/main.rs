@@ -1,0 +1,5 @@
+//! The SQLite store: the suite of all stores, and what is its own.
+#![expect(clippy::expect_used, reason = "a broken expectation must fail the test loudly")]
+
+mod bench;
+mod conformance;
