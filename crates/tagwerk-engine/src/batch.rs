@@ -14,7 +14,7 @@ use crate::message::{EnqueueAnswer, Message};
 use crate::parked::Parked;
 use crate::row::TypeSettings;
 use crate::store::{StoreResult, Tx};
-use crate::work::{Effects, Env, Work};
+use crate::work::{Effects, Env, View, Work};
 
 /// What the committer knows and a batch reads.
 pub(crate) struct Surroundings<'a> {
@@ -123,7 +123,6 @@ fn preload(work: &mut Work<'_>, messages: &[&Message]) -> StoreResult<()> {
         }
     }
     work.load(&ids)?;
-    work.load_details(&ids)?;
     work.load_keys(&keys)
 }
 
@@ -146,9 +145,10 @@ fn act(work: &mut Work<'_>, message: &Message, known: &HashMap<String, TypeSetti
 }
 
 fn worker_calls(work: &mut Work<'_>, command: &WorkCommand) -> StoreResult<WorkAnswer> {
+    let view = if command.claim.is_some() { View::WithoutPayload } else { View::of(command.calls.len()) };
     let mut results = Vec::with_capacity(command.calls.len());
     for call in &command.calls {
-        results.push(calls::worker_call(work, call)?);
+        results.push(calls::worker_call(work, call, view)?);
     }
     Ok(WorkAnswer { results, claimed: None })
 }

@@ -90,7 +90,7 @@ pub enum BulkMode {
     Atomic,
 }
 
-/// What became of one job of an [`Enqueue`].
+/// What became of one job of an [`Enqueue`]. Payloads are there only if it was the only one.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Enqueued {
     /// It was created.
@@ -202,7 +202,7 @@ pub struct Work {
     pub claim: Option<Claim>,
 }
 
-/// Answer to one accepted [`WorkerCall`].
+/// Answer to one accepted [`WorkerCall`]. The payload is there only if it was the only call, without a claim.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WorkerAnswer {
     /// The job as it is now.

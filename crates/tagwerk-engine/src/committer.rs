@@ -125,6 +125,7 @@ impl Committer {
         for ended in self.parked.take_ended(monotonic) {
             answer_empty(ended);
         }
+        self.replace_repeated(&messages);
         let services =
             if monotonic >= self.retention_due { Services::TimeAndRetention } else { Services::Time };
         match self.attempt(&messages.iter().collect::<Vec<_>>(), services) {
@@ -215,6 +216,9 @@ impl Committer {
         for (kind, run_ms) in &done.effects.ended {
             self.ports.observer.attempt_ended(kind, *run_ms);
         }
+        for worker in &done.effects.heard {
+            self.shared.registry().reported(worker, now);
+        }
         self.shared.settled(&done.effects.settled);
         let mut undelivered = Undelivered::default();
         for (parked, answer) in self.parked.settle(done.parked) {
@@ -250,16 +254,9 @@ impl Committer {
                 }
             }
             (Message::Work(command, reply), Output::Work(answer)) => {
-                let mut registry = self.shared.registry();
-                for result in answer.results.iter().flatten() {
-                    if let Some(lease) = &result.job.row.job.lease {
-                        registry.reported(&lease.worker, now);
-                    }
-                }
                 if let Some(claim) = &command.claim {
-                    registry.claimed(claim, now);
+                    self.shared.registry().claimed(claim, now);
                 }
-                drop(registry);
                 undelivered.keep(
                     reply
                         .answer(Ok(answer))
@@ -301,6 +298,16 @@ impl Committer {
             self.shared.failed(&error, monotonic);
         }
         self.shared.parked(self.parked.len());
+    }
+
+    /// A client that sends a claim again under the same `request_id` has given up waiting on the first connection.
+    fn replace_repeated(&mut self, messages: &[Message]) {
+        for message in messages {
+            let Message::Claim(claim, _) = message else { continue };
+            if claim.request_id.is_some() {
+                self.parked.take_request(claim).into_iter().for_each(answer_empty);
+            }
+        }
     }
 
     fn answer_parked(&mut self) {

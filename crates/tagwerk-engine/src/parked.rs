@@ -54,6 +54,16 @@ impl Parked {
         ended
     }
 
+    /// Takes out those that wait under the same worker and `request_id` as this claim.
+    pub(crate) fn take_request(&mut self, claim: &Claim) -> Vec<ParkedClaim> {
+        let same = |parked: &ParkedClaim| {
+            parked.claim.request_id == claim.request_id && parked.claim.worker == claim.worker
+        };
+        let (taken, kept): (VecDeque<_>, VecDeque<_>) = self.waiting.drain(..).partition(same);
+        self.waiting = kept;
+        taken.into()
+    }
+
     /// Takes out all.
     pub(crate) fn take_all(&mut self) -> Vec<ParkedClaim> {
         self.waiting.drain(..).collect()

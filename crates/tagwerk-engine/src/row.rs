@@ -97,6 +97,27 @@ pub struct Detail {
     pub retry: RetryOverrides,
 }
 
+impl Detail {
+    /// A copy with an empty payload.
+    #[must_use]
+    pub fn without_payload(&self) -> Self {
+        Self {
+            payload: String::new(),
+            subject: self.subject.clone(),
+            correlation_id: self.correlation_id.clone(),
+            traceparent: self.traceparent.clone(),
+            key: self.key.clone(),
+            scope: self.scope,
+            ttl_ms: self.ttl_ms,
+            on_duplicate: self.on_duplicate,
+            on_mismatch: self.on_mismatch,
+            lease_ms: self.lease_ms,
+            timeout_ms: self.timeout_ms,
+            retry: self.retry,
+        }
+    }
+}
+
 /// A job with everything.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FullJob {

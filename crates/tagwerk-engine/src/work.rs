@@ -19,6 +19,24 @@ use crate::settings::{LeaseToken, Settings};
 use crate::store::{Change, Insert, PayloadWrite, StoreError, StoreResult, Tx};
 use crate::tokens::Tokens;
 
+/// A payload up to this size stays in memory when its job is inserted.
+const KEPT_PAYLOAD_BYTES: usize = 4_096;
+
+/// How much of a job an answer shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum View {
+    /// Everything: answers about one job.
+    Whole,
+    /// The payload is left empty: bulk answers, whose size must not depend on payloads.
+    WithoutPayload,
+}
+
+impl View {
+    pub(crate) const fn of(items: usize) -> Self {
+        if items == 1 { Self::Whole } else { Self::WithoutPayload }
+    }
+}
+
 /// What a batch is executed with.
 pub(crate) struct Env<'a> {
     pub(crate) now: Timestamp,
@@ -53,6 +71,8 @@ pub(crate) struct Effects {
     pub(crate) ended: Vec<(std::sync::Arc<str>, i64)>,
     /// Jobs that a worker gave back: who and which.
     pub(crate) released: Vec<(String, JobId)>,
+    /// Workers whose calls were accepted.
+    pub(crate) heard: Vec<String>,
 }
 
 pub(crate) struct Work<'a> {
@@ -175,11 +195,23 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// The job with everything, as it is to be.
-    pub(crate) fn full(&mut self, id: JobId) -> StoreResult<Box<FullJob>> {
-        let detail = self.detail(id)?.clone();
+    /// The job as it is to be, for an answer.
+    pub(crate) fn full(&mut self, id: JobId, view: View) -> StoreResult<Box<FullJob>> {
+        let detail = match view {
+            View::Whole => self.detail(id)?.clone(),
+            View::WithoutPayload => self.detail_without_payload(id)?,
+        };
         let row = self.row(id).cloned().ok_or_else(|| damaged(id))?;
         Ok(Box::new(FullJob { row, detail }))
+    }
+
+    /// Not kept: whoever hands the job out later in the batch needs its payload.
+    fn detail_without_payload(&mut self, id: JobId) -> StoreResult<Detail> {
+        if let Some(Some(Entry { detail: Some(detail), .. })) = self.entries.get(&id) {
+            return Ok(detail.without_payload());
+        }
+        let detail = self.tx.details(&[id])?.pop().flatten().ok_or_else(|| damaged(id))?;
+        Ok(Detail { payload: String::new(), ..detail })
     }
 
     /// Writes a new payload.
@@ -398,10 +430,7 @@ impl<'a> Work<'a> {
             let Some(Some(entry)) = self.entries.get_mut(&id) else { continue };
             entry.dirty = false;
             match entry.before.replace(entry.after.clone()) {
-                None => inserts.push(Insert {
-                    row: entry.after.clone(),
-                    detail: entry.detail.clone().ok_or_else(|| damaged(id))?,
-                }),
+                None => inserts.push(Insert { row: entry.after.clone(), detail: hand_over(entry, id)? }),
                 Some(before) => changes.push(Change { before, after: entry.after.clone() }),
             }
         }
@@ -429,6 +458,13 @@ fn mark(dirty: &mut Vec<JobId>, id: JobId, entry: &mut Entry) {
         entry.dirty = true;
         dirty.push(id);
     }
+}
+
+/// The cold part of a new job for the store. A small one is kept as well, since the job is often handed out in the same
+/// batch; of a large one there is no second copy in memory.
+fn hand_over(entry: &mut Entry, id: JobId) -> StoreResult<Detail> {
+    let small = entry.detail.as_ref().is_some_and(|detail| detail.payload.len() <= KEPT_PAYLOAD_BYTES);
+    if small { entry.detail.clone() } else { entry.detail.take() }.ok_or_else(|| damaged(id))
 }
 
 fn write<T>(rows: &[T], write: impl FnOnce(&[T]) -> StoreResult<()>) -> StoreResult<()> {

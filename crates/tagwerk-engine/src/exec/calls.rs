@@ -5,12 +5,13 @@ use tagwerk_core::{Answer, Call, Caller, Event, JobId, LeaseBits, Outcome, Rejec
 use crate::command::{Holder, Refusal, Said, WorkerAnswer, WorkerCall};
 use crate::store::StoreResult;
 use crate::tokens::report_hash;
-use crate::work::Work;
+use crate::work::{View, Work};
 
 /// Executes one call. The row must have been loaded (or is loaded now, one by one).
 pub(crate) fn worker_call(
     work: &mut Work<'_>,
     call: &WorkerCall,
+    view: View,
 ) -> StoreResult<Result<WorkerAnswer, Refusal>> {
     let id = call.id;
     work.load(&[id])?;
@@ -18,6 +19,10 @@ pub(crate) fn worker_call(
         return Ok(Err(Refusal::NoSuchJob(id)));
     }
     let caller = resolve(work, id, &call.holder)?;
+    let worker = match &caller {
+        Caller::Past(attempt) => Some(attempt.worker.clone()),
+        _ => work.row(id).and_then(|row| row.job.lease.as_ref()).map(|lease| lease.worker.clone()),
+    };
     let seq = match &caller {
         Caller::Past(attempt) => Some(attempt.seq),
         Caller::Live(_) | Caller::Stranger | Caller::NoToken { .. } => None,
@@ -29,17 +34,20 @@ pub(crate) fn worker_call(
             if let Some(seq) = seq.filter(|_| is_stale(&rejection)) {
                 work.note_refused(id, seq, name_of(&call.said));
             }
-            return Ok(Err(Refusal::Rejected { rejection, job: work.full(id)? }));
+            return Ok(Err(Refusal::Rejected { rejection, job: work.full(id, view)? }));
         }
     };
     let answer = step.answer.clone();
     work.record(id, &event, step);
     match answer {
-        Answer::Refused(rejection) => return Ok(Err(Refusal::Rejected { rejection, job: work.full(id)? })),
+        Answer::Refused(rejection) => {
+            return Ok(Err(Refusal::Rejected { rejection, job: work.full(id, view)? }));
+        }
         Answer::Replayed => {}
         Answer::Done => keep_note(work, id, &call.said),
     }
-    Ok(Ok(WorkerAnswer { job: work.full(id)?, replayed: answer == Answer::Replayed }))
+    work.effects.heard.extend(worker);
+    Ok(Ok(WorkerAnswer { job: work.full(id, view)?, replayed: answer == Answer::Replayed }))
 }
 
 /// Gives back a lease whose answer nobody received. Nothing to do if it is no longer live.

@@ -1,11 +1,13 @@
 //! Handing out jobs.
 
+use std::collections::HashSet;
+
 use tagwerk_core::{Event, Grant, JobId, LeaseBits, Status, limits};
 
 use crate::command::{Claim, ClaimAnswer, Claimed};
 use crate::row::JobRow;
 use crate::store::{ClaimQuery, StoreError, StoreResult};
-use crate::work::Work;
+use crate::work::{View, Work};
 
 /// A claim to be served, and the jobs that its worker gave back a moment ago.
 pub(crate) struct Wish<'a> {
@@ -27,6 +29,28 @@ struct Open<'a> {
 
 /// Serves claims in order. Those that find nothing get an empty answer with the next due time.
 pub(crate) fn serve(work: &mut Work<'_>, wishes: &[Wish<'_>]) -> StoreResult<Vec<ClaimAnswer>> {
+    let mut answers = Vec::with_capacity(wishes.len());
+    while answers.len() < wishes.len() {
+        let rest = wishes.get(answers.len()..).unwrap_or_default();
+        let (group, _) = rest.split_at(different_requests(rest));
+        answers.extend(serve_group(work, group)?);
+    }
+    Ok(answers)
+}
+
+/// How many of these claims can be served together: a claim that repeats the request of one before it must see its leases.
+fn different_requests(wishes: &[Wish<'_>]) -> usize {
+    let mut seen = HashSet::new();
+    wishes
+        .iter()
+        .position(|wish| {
+            let request = wish.claim.request_id.as_ref().map(|request_id| (&wish.claim.worker, request_id));
+            request.is_some_and(|request| !seen.insert(request))
+        })
+        .unwrap_or(wishes.len())
+}
+
+fn serve_group(work: &mut Work<'_>, wishes: &[Wish<'_>]) -> StoreResult<Vec<ClaimAnswer>> {
     let mut open = Vec::with_capacity(wishes.len());
     for wish in wishes {
         open.push(replay(work, wish)?);
@@ -142,7 +166,7 @@ fn answer(work: &mut Work<'_>, claim: &Open<'_>) -> StoreResult<ClaimAnswer> {
     work.load_details(&claim.ids)?;
     let mut jobs = Vec::with_capacity(claim.ids.len());
     for id in &claim.ids {
-        let job = work.full(*id)?;
+        let job = work.full(*id, View::Whole)?;
         if let Some(lease) = &job.row.job.lease {
             jobs.push(Claimed { token: work.env.tokens.token(*id, lease.bits), job: *job });
         }

@@ -9,7 +9,7 @@ use crate::command::{BulkMode, Enqueue, EnqueueJob, Enqueued, MaxAge, Refusal, S
 use crate::row::{Detail, JobRow, KeyRow, KeyWrite, Lane, Note, TypeSettings};
 use crate::store::{OldPayload, PayloadWrite, StoreError, StoreResult};
 use crate::tokens::Fields;
-use crate::work::Work;
+use crate::work::{View, Work};
 
 type Item = Result<Enqueued, Refusal>;
 
@@ -80,7 +80,9 @@ fn judge(
         (_, Some(OnDuplicate::Conflict)) if row.tombstone.is_some() => {
             Verdict::Refused(Refusal::DuplicatePruned(row.owner))
         }
-        (_, Some(OnDuplicate::Conflict)) => Verdict::Refused(Refusal::Duplicate(work.full(row.owner)?)),
+        (_, Some(OnDuplicate::Conflict)) => {
+            Verdict::Refused(Refusal::Duplicate(work.full(row.owner, View::of(request.jobs.len()))?))
+        }
         _ => Verdict::Existing { key: row, differs },
     })
 }
@@ -122,6 +124,7 @@ fn execute(work: &mut Work<'_>, request: &Enqueue, verdicts: Vec<Verdict>) -> St
         .filter(|(_, verdict)| matches!(verdict, Verdict::Create))
         .map(|(job, _)| job)
         .collect();
+    let view = View::of(request.jobs.len());
     let mut created = create(work, &new)?.into_iter();
     let mut ids: Vec<Option<JobId>> = Vec::with_capacity(verdicts.len());
     let mut items = Vec::with_capacity(verdicts.len());
@@ -130,12 +133,12 @@ fn execute(work: &mut Work<'_>, request: &Enqueue, verdicts: Vec<Verdict>) -> St
             Verdict::Create => {
                 let id =
                     created.next().ok_or_else(|| StoreError::Other("fewer jobs than verdicts".into()))?;
-                (Some(id), Ok(Enqueued::Created(work.full(id)?)))
+                (Some(id), Ok(Enqueued::Created(work.full(id, view)?)))
             }
             Verdict::Refused(refusal) => (None, Err(refusal)),
-            Verdict::Existing { key, differs } => (None, Ok(existing(work, job, (key, differs))?)),
+            Verdict::Existing { key, differs } => (None, Ok(existing(work, (job, view), (key, differs))?)),
             Verdict::Repeats { index, differs } => match ids.get(index).copied().flatten() {
-                Some(first) => (None, Ok(repeated(work, job, (first, differs))?)),
+                Some(first) => (None, Ok(repeated(work, (job, view), (first, differs))?)),
                 None => return Err(StoreError::Other("a repeated key lost its first job".into())),
             },
         };
@@ -271,22 +274,22 @@ fn fingerprint(job: &EnqueueJob) -> [u8; 16] {
     fields.finish()
 }
 
-fn existing(work: &mut Work<'_>, job: &EnqueueJob, held: (KeyRow, bool)) -> StoreResult<Enqueued> {
+fn existing(work: &mut Work<'_>, sent: (&EnqueueJob, View), held: (KeyRow, bool)) -> StoreResult<Enqueued> {
     let (key, payload_differs) = held;
     let owner = key.owner;
     if let Some(tombstone) = key.tombstone {
         return Ok(Enqueued::Pruned { id: owner, tombstone, payload_differs });
     }
-    repeated(work, job, (owner, payload_differs))
+    repeated(work, sent, (owner, payload_differs))
 }
 
-fn repeated(work: &mut Work<'_>, job: &EnqueueJob, held: (JobId, bool)) -> StoreResult<Enqueued> {
-    let (owner, payload_differs) = held;
+fn repeated(work: &mut Work<'_>, sent: (&EnqueueJob, View), held: (JobId, bool)) -> StoreResult<Enqueued> {
+    let ((job, view), (owner, payload_differs)) = (sent, held);
     let replaced = match job.on_duplicate {
         Some(OnDuplicate::Replace) => Some(replace(work, job, owner)?),
         _ => None,
     };
-    Ok(Enqueued::Existing { job: work.full(owner)?, payload_differs, replaced })
+    Ok(Enqueued::Existing { job: work.full(owner, view)?, payload_differs, replaced })
 }
 
 /// `on_duplicate: replace`: rewrites payload, priority and time of a job that never started.

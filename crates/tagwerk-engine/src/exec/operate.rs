@@ -8,7 +8,7 @@ use crate::exec::enqueue::{standing, take_key};
 use crate::exec::retention;
 use crate::row::{KeyRow, KeyWrite};
 use crate::store::{OldPayload, PayloadWrite, StoreResult};
-use crate::work::Work;
+use crate::work::{View, Work};
 
 /// Executes an operator's call.
 pub(crate) fn operate(work: &mut Work<'_>, call: &Operate) -> StoreResult<Result<OperateAnswer, Refusal>> {
@@ -20,7 +20,7 @@ pub(crate) fn operate(work: &mut Work<'_>, call: &Operate) -> StoreResult<Result
     let event = Event::Operate { action: call.action.clone(), seen_version: call.seen_version };
     let step = match work.judge(id, &event)? {
         Ok(step) => step,
-        Err(rejection) => return Ok(Err(Refusal::Rejected { rejection, job: work.full(id)? })),
+        Err(rejection) => return Ok(Err(Refusal::Rejected { rejection, job: work.full(id, View::Whole)? })),
     };
     let done = step.answer == Answer::Done;
     if done
@@ -41,7 +41,7 @@ pub(crate) fn operate(work: &mut Work<'_>, call: &Operate) -> StoreResult<Result
     if call.key == KeyFate::Free {
         free_key(work, id)?;
     }
-    let job = work.full(id)?;
+    let job = work.full(id, View::Whole)?;
     if call.action == Action::Delete {
         retention::erase(work, &[(id, job.detail.key.clone())])?;
     }

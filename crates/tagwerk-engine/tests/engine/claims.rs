@@ -174,6 +174,25 @@ fn a_repeated_claim_gets_its_leases_again_also_after_a_restart() {
 }
 
 #[test]
+fn a_claim_repeated_while_it_waits_or_in_one_batch_gets_one_set_of_leases() {
+    let mut rig = Rig::new();
+    let request = Claim { request_id: Some("r".into()), ..waiting("w", 60_000) };
+    let first = rig.park(request.clone());
+    let second = rig.park(request.clone());
+    assert!(first.try_recv().unwrap().unwrap().jobs.is_empty(), "the first connection is given up");
+    rig.enqueue(vec![job("t"), job("t")]);
+    assert_eq!(second.try_recv().unwrap().unwrap().jobs.len(), 1);
+
+    let (sender, receiver) = std::sync::mpsc::sync_channel(2);
+    let other = Claim { request_id: Some("s".into()), ..claim("w") };
+    let batch = (0..2).map(|_| Message::Claim(other.clone(), Box::new(sender.clone()))).collect();
+    rig.committer.step(batch);
+    let answers: Vec<ClaimAnswer> = receiver.try_iter().map(Result::unwrap).collect();
+    assert_eq!((answers[0].replayed, answers[1].replayed), (false, true));
+    assert_eq!(ids(&answers[0]), ids(&answers[1]));
+}
+
+#[test]
 fn a_released_job_goes_to_another_worker_first() {
     let mut rig = Rig::new();
     let first = rig.create(job("t"));

@@ -2,6 +2,7 @@
 
 use tagwerk_core::{Cause, Reason, Status};
 use tagwerk_engine::command::{EnqueueJob, MaxAge, Start};
+use tagwerk_engine::store::Store;
 
 use crate::rig::{Rig, claim, completed, job};
 
@@ -48,7 +49,6 @@ fn more_overdue_attempts_than_a_batch_ends_are_over_all_the_same() {
     // All 1,500 are over at this instant; the first batch rewrites 1,000 of them, the call is about one of the others.
     let answer = rig.say(&held[1_400], completed()).unwrap();
     assert_eq!(answer.job.row.job.status, Status::Completed);
-    use tagwerk_engine::store::Store;
     let readers = rig.disk.readers();
     let late = readers.snapshot().unwrap().attempts(answer.job.row.job.id, 0, 9).unwrap();
     assert!(late[0].attempt.late);
