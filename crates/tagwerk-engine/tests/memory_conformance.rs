@@ -22,6 +22,11 @@ impl Bench for MemoryBench {
         self.0.set_next_id(next);
         Hook::Done
     }
+
+    fn damage(&mut self, id: JobId) -> Hook {
+        self.0.damage(id);
+        Hook::Done
+    }
 }
 
 conformance_tests!(MemoryBench::default);

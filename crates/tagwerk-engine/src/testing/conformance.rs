@@ -14,6 +14,7 @@
 //! in a store becomes a case here first.
 
 pub mod choice;
+pub mod damage;
 pub mod guards;
 pub mod hints;
 pub mod history;
@@ -145,7 +146,11 @@ macro_rules! conformance_tests {
                 f131_payloads_add_up_to_no_more_than_the_budget,
                 rows_of_other_lanes_are_passed_over_and_stay,
                 every_row_goes_to_exactly_one_wish,
-                f151_a_damaged_row_does_not_stand_in_the_way,
+            }
+            damage {
+                f151_a_damaged_row_does_not_stop_claims,
+                f151_a_damaged_row_does_not_stop_rescue_and_retention,
+                f151_a_damaged_row_is_shown_as_damaged,
             }
             hints {
                 a_claim_that_rolls_back_has_taken_nothing,
@@ -259,4 +264,29 @@ macro_rules! conformance_tests {
             )*
         })*
     };
+}
+
+#[cfg(test)]
+mod tests {
+    /// A case that is not listed in the macro would never run.
+    #[test]
+    fn every_case_is_listed() {
+        let listed: Vec<&str> = include_str!("conformance.rs").lines().map(str::trim).collect();
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/testing/conformance");
+        let mut cases = 0;
+        for file in std::fs::read_dir(folder).expect("the folder of the suite is there") {
+            let path = file.expect("it can be read").path();
+            let source = std::fs::read_to_string(&path).expect("a subject can be read");
+            for line in source.lines().filter_map(|line| line.strip_prefix("pub fn ")) {
+                let case = line.split('(').next().expect("a function has a name");
+                assert!(
+                    listed.contains(&format!("{case},").as_str()),
+                    "{case} of {} is not listed",
+                    path.display()
+                );
+                cases += 1;
+            }
+        }
+        assert!(cases > 100, "{cases} cases were found");
+    }
 }

@@ -75,6 +75,11 @@ impl MemoryStore {
         &self.faults
     }
 
+    /// Makes the row of this job undecodable: it is shown as damaged, cannot be loaded, and is passed over otherwise.
+    pub fn damage(&self, id: JobId) {
+        Arc::make_mut(&mut lock(&self.disk.committed)).damaged.insert(id);
+    }
+
     /// Lets ids go on from `next`, which must not be below those already given out.
     pub fn set_next_id(&self, next: JobId) {
         let mut committed = lock(&self.disk.committed);
@@ -133,3 +138,6 @@ impl Readers for MemoryReaders {
         Ok(Box::new(MemoryRead::new(self.disk.committed())))
     }
 }
+
+#[cfg(test)]
+mod tests;

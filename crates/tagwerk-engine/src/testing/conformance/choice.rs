@@ -2,13 +2,13 @@
 
 use tagwerk_core::JobId;
 
+use super::Bench;
 use super::steps::{
     add, add_one, all, at, ids, job, look, of_queues, of_types, owned, peek, put_all, started, take, undo,
     wish, write,
 };
-use super::{Bench, Hook, not_run};
 use crate::row::JobRow;
-use crate::store::{ClaimQuery, Filter, Listed};
+use crate::store::{ClaimQuery, Filter};
 
 fn picked(rows: &[JobRow], order: &[usize]) -> Vec<JobId> {
     order.iter().map(|index| rows[*index].job.id).collect()
@@ -173,27 +173,4 @@ pub fn every_row_goes_to_exactly_one_wish(bench: &mut dyn Bench) {
     }
     taken.sort_unstable();
     assert_eq!(taken, ids(&rows));
-}
-
-/// F151: one row that cannot be decoded is shown as damaged and does not stand in the way of the others.
-pub fn f151_a_damaged_row_does_not_stand_in_the_way(bench: &mut dyn Bench) {
-    let rows = write(bench, |tx| add(tx, &vec![job(); 3]));
-    if bench.damage(rows[0].job.id) == Hook::Missing {
-        return not_run("a row cannot be damaged on this bench");
-    }
-    assert_eq!(peek(bench, at(0), &all()), picked(&rows, &[1, 2]));
-    let taken = write(bench, |tx| take(tx, at(0), wish(&all(), 1)));
-    assert_eq!(ids(&taken), picked(&rows, &[1]));
-    super::steps::read(bench, |view| {
-        let scanned = view.scan(JobId(0), 10).expect("rows are read");
-        let found = view.jobs(&[rows[0].job.id]).expect("jobs are read").remove(0);
-        let page = crate::store::ListQuery { limit: 10, ..crate::store::ListQuery::default() };
-        let listed = view.list(&page).expect("a list is read").rows;
-        let shown = [scanned.first().cloned(), found, listed.first().cloned()];
-        for row in shown {
-            let damaged = matches!(&row, Some(Listed::Damaged { id, .. }) if *id == rows[0].job.id);
-            assert!(damaged, "shown as {row:?}");
-        }
-        assert_eq!((scanned.len(), listed.len()), (3, 3));
-    });
 }

@@ -22,11 +22,28 @@ impl MemoryRead {
     fn behind(&self, after: JobId) -> impl Iterator<Item = &Record> {
         self.state.jobs.behind(&after).map(|(_, record)| &**record)
     }
+
+    fn listed(&self, record: &Record, shown: FullJob) -> Listed {
+        let id = record.row.job.id;
+        if self.state.damaged.contains(&id) {
+            return Listed::Damaged { id, why: "a test said so".to_owned() };
+        }
+        Listed::Job(Box::new(shown))
+    }
+
+    /// A job as lists show it: without payload, result and checkpoint.
+    fn without_texts(&self, record: &Record) -> Listed {
+        let mut shown = record.full();
+        shown.detail.payload.clear();
+        shown.row.note.result = None;
+        shown.row.note.checkpoint = None;
+        self.listed(record, shown)
+    }
 }
 
 impl Read for MemoryRead {
     fn jobs(&mut self, ids: &[JobId]) -> StoreResult<Vec<Option<Listed>>> {
-        let listed = |record: &Arc<Record>| Listed::Job(Box::new(record.full()));
+        let listed = |record: &Arc<Record>| self.listed(record, record.full());
         Ok(ids.iter().map(|id| self.state.jobs.get(id).map(listed)).collect())
     }
 
@@ -36,7 +53,7 @@ impl Read for MemoryRead {
         let rows: Vec<&Record> = passing.by_ref().take(query.limit).collect();
         let last = rows.last().map_or(after, |record| record.row.job.id);
         let next = passing.peek().map(|_| last);
-        Ok(Listing { rows: rows.into_iter().map(without_texts).collect(), next })
+        Ok(Listing { rows: rows.into_iter().map(|record| self.without_texts(record)).collect(), next })
     }
 
     fn attempts(&mut self, id: JobId, after_seq: u32, limit: usize) -> StoreResult<Vec<AttemptRow>> {
@@ -82,8 +99,8 @@ impl Read for MemoryRead {
     }
 
     fn running(&mut self, after: JobId, limit: usize) -> StoreResult<Vec<JobRow>> {
-        let running = self.behind(after).filter(|record| record.row.job.status == Status::Running);
-        Ok(running.take(limit).map(|record| record.row.clone()).collect())
+        let rows = self.state.readable(self.state.jobs.behind(&after).map(|(id, _)| *id));
+        Ok(rows.filter(|row| row.job.status == Status::Running).take(limit).cloned().collect())
     }
 
     fn key(&mut self, key: &str) -> StoreResult<Option<KeyRow>> {
@@ -106,7 +123,7 @@ impl Read for MemoryRead {
     }
 
     fn scan(&mut self, after: JobId, limit: usize) -> StoreResult<Vec<Listed>> {
-        Ok(self.behind(after).take(limit).map(without_texts).collect())
+        Ok(self.behind(after).take(limit).map(|record| self.without_texts(record)).collect())
     }
 
     fn integrity(&mut self) -> StoreResult<Vec<String>> {
@@ -116,15 +133,6 @@ impl Read for MemoryRead {
     fn facts(&mut self) -> StoreResult<StoreFacts> {
         Ok(StoreFacts { engine: "memory".to_owned(), schema: 1, bytes: 0, wal_bytes: 0 })
     }
-}
-
-/// A job as lists show it: without payload, result and checkpoint.
-fn without_texts(record: &Record) -> Listed {
-    let FullJob { mut row, mut detail } = record.full();
-    detail.payload.clear();
-    row.note.result = None;
-    row.note.checkpoint = None;
-    Listed::Job(Box::new(FullJob { row, detail }))
 }
 
 fn passes(record: &Record, query: &ListQuery) -> bool {

@@ -1,7 +1,7 @@
 //! Everything a memory store holds, and the orders in which it can be walked.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use tagwerk_core::limits::JOB_ID_MAX;
@@ -23,6 +23,8 @@ pub(super) struct State {
     pub(super) next_id: i64,
     /// All jobs.
     pub(super) jobs: CowMap<JobId, Arc<Record>>,
+    /// Jobs whose row cannot be decoded any more, because a test said so.
+    pub(super) damaged: BTreeSet<JobId>,
     /// Pending jobs in claim order.
     pub(super) pending: CowSet<Place>,
     /// Running jobs by the end of their attempt.
@@ -77,6 +79,7 @@ impl Default for State {
         Self {
             next_id: 1,
             jobs: CowMap::default(),
+            damaged: BTreeSet::new(),
             pending: CowMap::default(),
             ends: CowMap::default(),
             ages: CowMap::default(),
@@ -134,6 +137,7 @@ impl State {
     /// Takes a job out.
     pub(super) fn erase(&mut self, id: JobId) {
         self.leave_places(id);
+        self.damaged.remove(&id);
         self.jobs.remove(&id);
     }
 
@@ -150,9 +154,17 @@ impl State {
         self.lanes.values().map(|lane| (lane.id, lane.clone())).collect()
     }
 
-    /// Pending rows in claim order.
+    /// Pending rows in claim order. Damaged ones are passed over.
     pub(super) fn in_claim_order(&self) -> impl Iterator<Item = &JobRow> {
-        self.pending.iter().map(|((_, _, id), ())| self.row(*id).expect("a place belongs to a job"))
+        self.readable(self.pending.iter().map(|((_, _, id), ())| *id))
+    }
+
+    /// The rows of jobs that are there, without those that are damaged.
+    pub(super) fn readable<'a>(
+        &'a self,
+        ids: impl Iterator<Item = JobId> + 'a,
+    ) -> impl Iterator<Item = &'a JobRow> {
+        ids.filter(|id| !self.damaged.contains(id)).map(|id| self.row(id).expect("the job is there"))
     }
 
     fn leave_places(&mut self, id: JobId) {

@@ -47,10 +47,6 @@ impl<'a> MemoryTx<'a> {
         Err(error)
     }
 
-    fn rows(&self, ids: impl Iterator<Item = JobId>) -> Vec<JobRow> {
-        ids.map(|id| self.state.row(id).expect("it was just found").clone()).collect()
-    }
-
     /// What `claimable` gave has been changed to something that was no longer claimable.
     fn check_given(&self) {
         let (_, left) = &self.given;
@@ -89,6 +85,9 @@ impl Tx for MemoryTx<'_> {
 
     fn load(&mut self, ids: &[JobId]) -> StoreResult<Vec<Option<JobRow>>> {
         self.reach(Point::Method("load"))?;
+        if let Some(id) = ids.iter().find(|id| self.state.damaged.contains(id)) {
+            return self.fail(StoreError::Other(format!("the row of job {id} is damaged")));
+        }
         Ok(ids.iter().map(|id| self.state.row(*id).cloned()).collect())
     }
 
@@ -153,24 +152,24 @@ impl Tx for MemoryTx<'_> {
     fn overdue(&mut self, now: Timestamp, limit: usize) -> StoreResult<Vec<JobRow>> {
         self.reach(Point::Method("overdue"))?;
         let over = self.state.ends.iter().map(|(end, ())| *end).take_while(|(at, _)| *at <= now);
-        Ok(self.rows(over.map(|(_, id)| id).take(limit)))
+        Ok(self.state.readable(over.map(|(_, id)| id)).take(limit).cloned().collect())
     }
 
     fn expired(&mut self, now: Timestamp, limit: usize) -> StoreResult<Vec<JobRow>> {
         self.reach(Point::Method("expired"))?;
         let over = self.state.ages.iter().map(|(age, ())| *age).take_while(|(at, _)| *at <= now);
-        Ok(self.rows(over.map(|(_, id)| id).take(limit)))
+        Ok(self.state.readable(over.map(|(_, id)| id)).take(limit).cloned().collect())
     }
 
     fn claimed_by_request(&mut self, worker: &str, request_id: &str) -> StoreResult<Vec<JobRow>> {
         self.reach(Point::Method("claimed_by_request"))?;
-        let running = self.state.ends.iter().map(|((_, id), ())| *id);
-        let mut rows = self.rows(running);
-        rows.retain(|row| {
+        let running = self.state.readable(self.state.ends.iter().map(|((_, id), ())| *id));
+        let is_wanted = |row: &&JobRow| {
             running_lease(row).is_some_and(|lease| {
                 lease.worker == worker && lease.request_id.as_deref() == Some(request_id)
             })
-        });
+        };
+        let mut rows: Vec<JobRow> = running.filter(is_wanted).cloned().collect();
         rows.sort_by_key(|row| row.job.id);
         Ok(rows)
     }
@@ -262,7 +261,7 @@ impl Tx for MemoryTx<'_> {
         let (mut rows, mut last) = (Vec::new(), query.after);
         for record in behind.by_ref().take(query.scan) {
             last = record.row.job.id;
-            if is_prunable(&record.row, query) {
+            if is_prunable(&record.row, query) && !self.state.damaged.contains(&last) {
                 rows.push((record.row.clone(), record.detail.key.clone()));
             }
             if rows.len() >= query.wanted {

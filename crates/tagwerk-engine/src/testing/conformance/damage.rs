@@ -1,0 +1,83 @@
+//! A row that cannot be decoded is shown as damaged and does not stand in the way of any other.
+
+use tagwerk_core::{JobId, Status};
+
+use super::steps::{
+    add, add_one, add_settled, add_started, all, at, ids, job, listed_ids, peek, read, take, undo, wish,
+    write,
+};
+use super::{Bench, Hook, not_run};
+use crate::row::JobRow;
+use crate::store::{ListQuery, Listed, PruneQuery};
+
+fn damage(bench: &mut dyn Bench, row: &JobRow) -> Hook {
+    let hook = bench.damage(row.job.id);
+    if hook == Hook::Missing {
+        not_run("a row cannot be damaged on this bench");
+    }
+    hook
+}
+
+/// F151: claims pass it over, before and after a reopen.
+pub fn f151_a_damaged_row_does_not_stop_claims(bench: &mut dyn Bench) {
+    let rows = write(bench, |tx| add(tx, &vec![job(); 4]));
+    if damage(bench, &rows[0]) == Hook::Missing {
+        return;
+    }
+    assert_eq!(peek(bench, at(0), &all()), ids(&rows[1..]));
+    let taken = write(bench, |tx| take(tx, at(0), wish(&all(), 1)));
+    assert_eq!(ids(&taken), ids(&rows[1..2]));
+    bench.reopen();
+    assert_eq!(peek(bench, at(0), &all()), ids(&rows[2..]));
+}
+
+/// F151: leases end and ages are reached behind it, and retention goes past it.
+pub fn f151_a_damaged_row_does_not_stop_rescue_and_retention(bench: &mut dyn Bench) {
+    let (broken, sound) = write(bench, |tx| {
+        let mut three = || {
+            vec![
+                add_started(tx, job(), at(1)),
+                add_one(tx, job().expires(at(1)).due(at(99))),
+                add_settled(tx, job(), Status::Completed, at(1)),
+            ]
+        };
+        (three(), three())
+    });
+    for row in &broken {
+        if damage(bench, row) == Hook::Missing {
+            return;
+        }
+    }
+    let query = PruneQuery {
+        after: JobId(0),
+        completed_until: Some(at(9)),
+        cancelled_until: None,
+        scan: 100,
+        wanted: 100,
+    };
+    undo(bench, |tx| {
+        assert_eq!(tx.overdue(at(9), 1).expect("rows are read"), sound[..1]);
+        assert_eq!(tx.expired(at(9), 1).expect("rows are read"), sound[1..2]);
+        assert_eq!(tx.prunable(&query).expect("rows are read").rows, [(sound[2].clone(), None)]);
+    });
+}
+
+/// F151: lists and scans show it as what it is, among the others.
+pub fn f151_a_damaged_row_is_shown_as_damaged(bench: &mut dyn Bench) {
+    let rows = write(bench, |tx| add(tx, &vec![job(); 3]));
+    if damage(bench, &rows[1]) == Hook::Missing {
+        return;
+    }
+    let page = ListQuery { limit: 10, ..ListQuery::default() };
+    let (scanned, listed, found) = read(bench, |view| {
+        let scanned = view.scan(JobId(0), 10).expect("rows are read");
+        let listed = view.list(&page).expect("a list is read").rows;
+        (scanned, listed, view.jobs(&ids(&rows)).expect("jobs are read"))
+    });
+    let found: Vec<Listed> = found.into_iter().flatten().collect();
+    for shown in [scanned, listed, found] {
+        assert_eq!(listed_ids(&shown), ids(&rows));
+        let damaged: Vec<bool> = shown.iter().map(|row| matches!(row, Listed::Damaged { .. })).collect();
+        assert_eq!(damaged, [false, true, false]);
+    }
+}
