@@ -1,2 +1,6 @@
-//! Under construction.
+//! Tagwerk: a persistent job queue server in one binary.
+
+mod config;
+mod system;
+
 fn main() {}

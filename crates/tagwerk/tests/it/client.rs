@@ -1,6 +1,6 @@
 //! A small HTTP/1.1 client that can also send what no good client would.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
@@ -69,7 +69,7 @@ impl Client {
 
     /// `GET`
     pub(crate) fn get(&mut self, path: &str) -> Answer {
-        self.send("GET", path, &[], b"")
+        self.send(&format!("GET {path}"), &[], b"")
     }
 
     /// `POST` of JSON.
@@ -79,46 +79,29 @@ impl Client {
 
     /// `POST` of text that is said to be JSON.
     pub(crate) fn post_text(&mut self, path: &str, body: &str) -> Answer {
-        self.send("POST", path, &[JSON], body.as_bytes())
+        self.send(&format!("POST {path}"), &[JSON], body.as_bytes())
     }
 
-    /// Any method, headers and body. `Host` and `Content-Length` are added unless given.
-    pub(crate) fn send(
-        &mut self,
-        method: &str,
-        path: &str,
-        headers: &[(&str, &str)],
-        body: &[u8],
-    ) -> Answer {
-        self.try_send(method, path, headers, body).unwrap_or_else(|error| panic!("{method} {path}: {error}"))
+    /// Any `METHOD /path`, headers and body. `Host` and `Content-Length` are added unless given.
+    pub(crate) fn send(&mut self, call: &str, headers: &[(&str, &str)], body: &[u8]) -> Answer {
+        self.try_send(call, headers, body).unwrap_or_else(|error| panic!("{call}: {error}"))
     }
 
     /// The same, for a server that may be gone.
     pub(crate) fn try_send(
         &mut self,
-        method: &str,
-        path: &str,
+        call: &str,
         headers: &[(&str, &str)],
         body: &[u8],
     ) -> std::io::Result<Answer> {
-        let has = |name: &str| headers.iter().any(|(known, _)| known.eq_ignore_ascii_case(name));
-        let mut head = format!("{method} {path} HTTP/1.1\r\n");
-        if !has("host") {
-            head += &format!("Host: {}\r\n", self.addr);
-        }
-        if !has("content-length") && !has("transfer-encoding") && !(body.is_empty() && method != "POST") {
-            head += &format!("Content-Length: {}\r\n", body.len());
-        }
-        for (name, value) in headers {
-            head += &format!("{name}: {value}\r\n");
-        }
-        let bytes = [head.as_bytes(), b"\r\n", body].concat();
-        self.exchange(&bytes, method)
+        self.begin(&request(self.addr, call, headers, body))?;
+        self.finish(call)
     }
 
     /// Bytes as they are, and the answer to them.
     pub(crate) fn raw(&mut self, bytes: &[u8]) -> std::io::Result<Answer> {
-        self.exchange(bytes, "")
+        self.begin(bytes)?;
+        self.finish("")
     }
 
     /// The connection itself.
@@ -132,14 +115,20 @@ impl Client {
         self.connection.as_mut().ok_or_else(|| std::io::ErrorKind::NotConnected.into())
     }
 
-    /// Sends bytes and does not wait for an answer.
+    /// Sends bytes and does not wait for an answer. A server that refuses a body before it has read it may close while
+    /// we still write; its answer is there all the same.
     pub(crate) fn begin(&mut self, bytes: &[u8]) -> std::io::Result<()> {
-        self.stream()?.get_mut().write_all(bytes)
+        match self.stream()?.get_mut().write_all(bytes) {
+            Err(error) if matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset) => {
+                Ok(())
+            }
+            other => other,
+        }
     }
 
     /// Reads the answer to what was begun.
-    pub(crate) fn finish(&mut self, method: &str) -> std::io::Result<Answer> {
-        let answer = read_answer(self.stream()?, method);
+    pub(crate) fn finish(&mut self, call: &str) -> std::io::Result<Answer> {
+        let answer = read_answer(self.stream()?, call);
         let closes = answer.as_ref().map_or(true, |answer| answer.header("connection") == Some("close"));
         if closes {
             self.connection = None;
@@ -151,19 +140,26 @@ impl Client {
     pub(crate) fn close(&mut self) {
         self.connection = None;
     }
-
-    fn exchange(&mut self, bytes: &[u8], method: &str) -> std::io::Result<Answer> {
-        // A server that refuses a body before it has read it may close while we still write; its answer is there.
-        let written = self.begin(bytes);
-        let answer = self.finish(method);
-        match (written, answer) {
-            (Err(error), Err(_)) => Err(error),
-            (_, answer) => answer,
-        }
-    }
 }
 
-fn read_answer(stream: &mut BufReader<TcpStream>, method: &str) -> std::io::Result<Answer> {
+/// The bytes of a request.
+pub(crate) fn request(addr: SocketAddr, call: &str, headers: &[(&str, &str)], body: &[u8]) -> Vec<u8> {
+    let has = |name: &str| headers.iter().any(|(known, _)| known.eq_ignore_ascii_case(name));
+    let mut head = format!("{call} HTTP/1.1\r\n");
+    if !has("host") {
+        head += &format!("Host: {addr}\r\n");
+    }
+    let sized = has("content-length") || has("transfer-encoding");
+    if !sized && (!body.is_empty() || call.starts_with('P')) {
+        head += &format!("Content-Length: {}\r\n", body.len());
+    }
+    for (name, value) in headers {
+        head += &format!("{name}: {value}\r\n");
+    }
+    [head.as_bytes(), b"\r\n", body].concat()
+}
+
+fn read_answer(stream: &mut BufReader<TcpStream>, call: &str) -> std::io::Result<Answer> {
     let status_line = read_line(stream)?;
     let status = status_line.split(' ').nth(1).and_then(|status| status.parse().ok());
     let status = status.ok_or_else(|| std::io::Error::other(format!("no status line: {status_line:?}")))?;
@@ -174,7 +170,7 @@ fn read_answer(stream: &mut BufReader<TcpStream>, method: &str) -> std::io::Resu
         headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
     }
     let mut answer = Answer { status, headers, body: Vec::new() };
-    if method == "HEAD" || status == 204 || status == 304 {
+    if call.starts_with("HEAD ") || status == 204 || status == 304 {
         return Ok(answer);
     }
     if let Some(length) = answer.header("content-length") {

@@ -183,12 +183,12 @@ impl Server {
 
     /// `PUT` of JSON, on a connection of its own.
     pub(crate) fn put(&self, path: &str, body: &Value) -> Answer {
-        self.client().send("PUT", path, &[JSON], body.to_string().as_bytes())
+        self.client().send(&format!("PUT {path}"), &[JSON], body.to_string().as_bytes())
     }
 
     /// `DELETE`, on a connection of its own.
     pub(crate) fn delete(&self, path: &str) -> Answer {
-        self.client().send("DELETE", path, &[], b"")
+        self.client().send(&format!("DELETE {path}"), &[], b"")
     }
 }
 

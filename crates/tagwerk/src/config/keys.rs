@@ -1,0 +1,203 @@
+//! Every key there is, in one table: its name, what it is for, how it is read and shown.
+
+use tagwerk_core::limits;
+use tagwerk_core::retry::Jitter;
+use tagwerk_engine::settings::LeaseToken;
+
+use super::value::{Raw, show_duration};
+use super::{Config, Listen, LogLevel, StoreUrl};
+
+/// A key of the configuration.
+pub(super) struct Key {
+    /// `retry.base` in the file, `TAGWERK_RETRY_BASE` in the environment.
+    pub(super) name: &'static str,
+    /// What it is for.
+    pub(super) about: &'static str,
+    /// Reads a value; the error says what would be right.
+    pub(super) set: fn(&mut Config, &Raw) -> Result<(), String>,
+    /// The value as the file would have it.
+    pub(super) get: fn(&Config) -> String,
+}
+
+impl std::fmt::Debug for Key {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+impl Key {
+    /// Its name in the environment.
+    pub(super) fn variable(&self) -> String {
+        format!("TAGWERK_{}", self.name.replace('.', "_").to_uppercase())
+    }
+}
+
+/// A value of `retention.*` that keeps for good.
+const FOREVER: &str = "forever";
+
+/// A text as TOML writes it.
+fn quoted(text: impl std::fmt::Display) -> String {
+    format!("{:?}", text.to_string())
+}
+
+fn kept(ms: Option<i64>) -> String {
+    quoted(ms.map_or_else(|| FOREVER.to_owned(), show_duration))
+}
+
+fn keep(raw: &Raw) -> Result<Option<i64>, String> {
+    match raw {
+        Raw::Text(text) if text == FOREVER => Ok(None),
+        raw => {
+            raw.duration(limits::RETENTION_MS).map(Some).map_err(|error| format!("{error}; or {FOREVER:?}"))
+        }
+    }
+}
+
+/// All keys, in the order in which they are shown.
+pub(super) const KEYS: &[Key] = &[
+    Key {
+        name: "listen",
+        about: "Where to listen: ADDRESS:PORT (port 0: any free one) or unix:PATH. Loopback only in this version.",
+        set: |config, raw| raw.text().and_then(Listen::read).map(|listen| config.listen = listen),
+        get: |config| quoted(&config.listen),
+    },
+    Key {
+        name: "store",
+        about: "Where the jobs are: sqlite:FILE",
+        set: |config, raw| raw.text().and_then(StoreUrl::read).map(|store| config.store = store),
+        get: |config| quoted(&config.store),
+    },
+    Key {
+        name: "log",
+        about: "What to log on stderr: error, warn, info, debug or trace. Never payloads, tokens, keys or queries.",
+        set: |config, raw| raw.choice(&LogLevel::ALL).map(|level| config.log = level),
+        get: |config| quoted(config.log.name()),
+    },
+    Key {
+        name: "server.hosts",
+        about: "Host names besides 127.0.0.1, [::1] and localhost that requests may be addressed to.",
+        set: |config, raw| {
+            let hosts = raw.list()?;
+            if let Some(wrong) =
+                hosts.iter().find(|host| host.is_empty() || host.contains(['/', '*', ' ', '@']))
+            {
+                return Err(format!("must be host names without port, path or pattern, not {wrong:?}"));
+            }
+            config.hosts = hosts.iter().map(|host| host.to_ascii_lowercase()).collect();
+            Ok(())
+        },
+        get: |config| format!("{:?}", config.hosts),
+    },
+    Key {
+        name: "max_retries",
+        about: "Retries allowed for jobs whose type and request name none; a job runs at most one time more.",
+        set: |config, raw| raw.integer(limits::MAX_RETRIES).map(|n| config.engine.max_retries = n),
+        get: |config| config.engine.max_retries.to_string(),
+    },
+    Key {
+        name: "max_lease_losses",
+        about: "The lost lease that sends a job to review.",
+        set: |config, raw| raw.integer(limits::MAX_LEASE_LOSSES).map(|n| config.engine.max_lease_losses = n),
+        get: |config| config.engine.max_lease_losses.to_string(),
+    },
+    Key {
+        name: "retry.base",
+        about: "Wait before the first retry; 0s: at once.",
+        set: |config, raw| raw.duration(limits::RETRY_DELAY_MS).map(|ms| config.engine.retry.base_ms = ms),
+        get: |config| quoted(show_duration(config.engine.retry.base_ms)),
+    },
+    Key {
+        name: "retry.factor",
+        about: "Growth of the wait from one retry to the next.",
+        set: |config, raw| {
+            let factor = limits::check::retry_factor(raw.float()?).map_err(|error| error.to_string())?;
+            config.engine.retry.factor = factor;
+            Ok(())
+        },
+        get: |config| format!("{:?}", config.engine.retry.factor),
+    },
+    Key {
+        name: "retry.cap",
+        about: "No wait is longer.",
+        set: |config, raw| raw.duration(limits::RETRY_DELAY_MS).map(|ms| config.engine.retry.cap_ms = ms),
+        get: |config| quoted(show_duration(config.engine.retry.cap_ms)),
+    },
+    Key {
+        name: "retry.jitter",
+        about: "How chance spreads a wait of length d: none, equal (in [d/2, d]), full (in [0, d]).",
+        set: |config, raw| {
+            let choices = [("none", Jitter::None), ("equal", Jitter::Equal), ("full", Jitter::Full)];
+            raw.choice(&choices).map(|jitter| config.engine.retry.jitter = jitter)
+        },
+        get: |config| quoted(config.engine.retry.jitter.name()),
+    },
+    Key {
+        name: "lease.default",
+        about: "Lease of a claim that names none, unless job or type do.",
+        set: |config, raw| raw.duration(limits::LEASE_MS).map(|ms| config.engine.lease_ms = ms),
+        get: |config| quoted(show_duration(config.engine.lease_ms)),
+    },
+    Key {
+        name: "require_lease",
+        about: "Whether every report must carry its lease token.",
+        set: |config, raw| {
+            let required = raw.flag()?;
+            config.engine.lease_token = if required { LeaseToken::Required } else { LeaseToken::Optional };
+            Ok(())
+        },
+        get: |config| (config.engine.lease_token == LeaseToken::Required).to_string(),
+    },
+    Key {
+        name: "idempotency.ttl",
+        about: "How long an idempotency key holds after the end of its job, unless job or type say so.",
+        set: |config, raw| raw.duration(limits::TTL_MS).map(|ms| config.engine.ttl_ms = ms),
+        get: |config| quoted(show_duration(config.engine.ttl_ms)),
+    },
+    Key {
+        name: "payload.max_bytes",
+        about: "Largest payload of a job.",
+        set: |config, raw| {
+            let bytes = raw.integer(limits::PAYLOAD_MAX_BYTES_RANGE)?;
+            config.payload_max_bytes = usize::try_from(bytes).map_err(|error| error.to_string())?;
+            Ok(())
+        },
+        get: |config| config.payload_max_bytes.to_string(),
+    },
+    Key {
+        name: "retention.completed",
+        about: "How long completed jobs are kept; 0s: not at all, \"forever\": for good.",
+        set: |config, raw| keep(raw).map(|ms| config.engine.retention.completed_ms = ms),
+        get: |config| kept(config.engine.retention.completed_ms),
+    },
+    Key {
+        name: "retention.cancelled",
+        about: "How long cancelled jobs are kept. Failed ones stay until somebody decides.",
+        set: |config, raw| keep(raw).map(|ms| config.engine.retention.cancelled_ms = ms),
+        get: |config| kept(config.engine.retention.cancelled_ms),
+    },
+];
+
+/// The key that somebody probably meant.
+pub(super) fn nearest(name: &str) -> Option<&'static Key> {
+    let plain = |text: &str| -> Vec<char> {
+        text.chars().filter(char::is_ascii_alphanumeric).map(|letter| letter.to_ascii_lowercase()).collect()
+    };
+    let given = plain(name);
+    let distances = KEYS.iter().map(|key| (distance(&given, &plain(key.name)), key));
+    let (distance, key) = distances.min_by_key(|(distance, _)| *distance)?;
+    (distance <= given.len().div_ceil(3).min(4)).then_some(key)
+}
+
+/// Edit distance (insert, delete, replace).
+fn distance(a: &[char], b: &[char]) -> usize {
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.iter().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
+        for (j, y) in b.iter().enumerate() {
+            let replaced = diagonal + usize::from(x != y);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
+}
