@@ -32,16 +32,10 @@ pub struct QueueInfo {
     pub queue: String,
     /// Its jobs.
     pub counts: Counts,
-    /// Pending jobs that could be handed out now.
-    pub ready: i64,
-    /// Pending jobs whose time has not come.
-    pub scheduled: i64,
     /// Age of the oldest job that could be handed out; `null` if there is none.
     pub oldest_ready_age_seconds: Option<Seconds>,
-    /// Time since a worker last asked this queue for work; `null` if none did since the start.
+    /// Time since a worker last asked this queue for work; `null` if none ever did.
     pub last_claim_age_seconds: Option<Seconds>,
-    /// When the next scheduled job is due; `null` if there is none.
-    pub next_due_at: Option<Time>,
 }
 
 /// `GET /queues`
@@ -64,8 +58,6 @@ pub struct TypeInfo {
     /// Defaults for its jobs; `null` means the server's.
     #[serde(flatten)]
     pub settings: TypeSettings,
-    /// When the settings were last changed.
-    pub updated_at: Option<Time>,
     /// Its jobs.
     pub counts: Counts,
     /// Age of the oldest job that could be handed out; `null` if there is none.
@@ -114,8 +106,6 @@ pub struct WorkerInfo {
     pub types: Option<Vec<String>>,
     /// Its software, from `User-Agent`.
     pub version: Option<String>,
-    /// Whether a claim of it is waiting now.
-    pub waiting: bool,
     /// How many jobs it holds.
     pub running: u32,
     /// The first 100 of them.
@@ -159,14 +149,14 @@ pub struct Totals {
 /// The store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct StoreStats {
-    /// `sqlite`
+    /// What it is, with its version: `sqlite 3.54.1`.
     pub kind: String,
+    /// Version of its schema.
+    pub schema: i64,
     /// Bytes of the database.
     pub size_bytes: Option<i64>,
     /// Bytes of the write-ahead log.
     pub wal_bytes: Option<i64>,
-    /// Rows that could not be read since the start.
-    pub damaged_rows: i64,
 }
 
 /// Group commit since the server's start.
@@ -176,27 +166,19 @@ pub struct CommitStats {
     pub commits: i64,
     /// Requests that they carried.
     pub requests: i64,
-    /// Transactions that failed and were taken apart.
-    pub failed: i64,
-    /// Requests that wait now.
-    pub queued: i64,
     /// Claims that wait for a job now.
     pub parked_claims: i64,
 }
 
-/// A service that runs by itself: rescue, retention, …
+/// A service that runs by itself: retention, …
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ServiceStats {
     /// Its name.
     pub name: String,
-    /// How often it has run since the server's start.
-    pub runs: i64,
     /// Its last run.
     pub last_run_at: Option<Time>,
-    /// What the last run did.
-    pub last_report: Option<String>,
-    /// Why the last run failed; `null` if it did not.
-    pub last_error: Option<String>,
+    /// What it has done since the server's start.
+    pub report: Option<String>,
 }
 
 /// `GET /stats`
@@ -212,13 +194,9 @@ pub struct Stats {
     pub draining: bool,
     /// All jobs.
     pub counts: Counts,
-    /// Pending jobs that could be handed out now.
-    pub ready: i64,
-    /// Pending jobs whose time has not come.
-    pub scheduled: i64,
     /// Age of the oldest job that could be handed out; `null` if there is none.
     pub oldest_ready_age_seconds: Option<Seconds>,
-    /// Time since a worker last asked for work; `null` if none did since the start.
+    /// Time since a worker last asked for work; `null` if none ever did.
     pub last_claim_age_seconds: Option<Seconds>,
     /// Events.
     pub totals: Totals,
@@ -240,7 +218,7 @@ pub struct Livez {
 /// One thing that readiness depends on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ReadyzCheck {
-    /// What was looked at: `store`, `committer`, `services`, `draining`.
+    /// What was looked at: `store`, `committer`, `accepting`.
     pub name: String,
     /// Whether it is well.
     pub ok: bool,

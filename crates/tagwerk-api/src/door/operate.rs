@@ -201,7 +201,6 @@ mod tests {
             job_type: "t".to_owned(),
             configured: true,
             settings: crate::request::TypeSettings { max_retries: Some(9), ..Default::default() },
-            updated_at: Some(crate::Time::from_ms(0)),
             counts: crate::answer::Counts::default(),
             oldest_ready_age_seconds: None,
         };
