@@ -1,0 +1,88 @@
+//! Calls of operators.
+
+use reqwest::Method;
+use serde::Serialize;
+use tagwerk_api::answer::{AttemptsPage, Explain, Job, JobsPage, ReviewPage, TypeInfo, TypeList};
+use tagwerk_api::query::{AttemptsQuery, DeleteQuery, JobsQuery, NamesQuery, ReviewQuery, encode};
+use tagwerk_api::request::{CancelRequest, DiscardRequest, ForceFailRequest, RetryRequest, TypeSettings};
+
+use crate::call::{Call, Repeat};
+use crate::{Answer, Client, Error};
+
+impl Client {
+    /// `GET /jobs`: a page of jobs, without payloads.
+    pub async fn jobs(&self, query: &JobsQuery) -> Result<Answer<JobsPage>, Error> {
+        self.send(Call::get(format!("/jobs{}", query.to_query()))).await
+    }
+
+    /// `GET /jobs/{id}/attempts`: the history of a job.
+    pub async fn attempts(&self, id: i64, query: &AttemptsQuery) -> Result<Answer<AttemptsPage>, Error> {
+        self.send(Call::get(format!("/jobs/{id}/attempts{}", query.to_query()))).await
+    }
+
+    /// `GET /jobs/{id}/explain`: why a job stands where it stands.
+    pub async fn explain(&self, id: i64) -> Result<Answer<Explain>, Error> {
+        self.send(Call::get(format!("/jobs/{id}/explain"))).await
+    }
+
+    /// `GET /review`: a page of failed jobs.
+    pub async fn review(&self, query: &ReviewQuery) -> Result<Answer<ReviewPage>, Error> {
+        self.send(Call::get(format!("/review{}", query.to_query()))).await
+    }
+
+    /// `POST /jobs/{id}/cancel`
+    pub async fn cancel(&self, id: i64, cancel: &CancelRequest) -> Result<Answer<Job>, Error> {
+        self.operate(id, "cancel", cancel).await
+    }
+
+    /// `POST /jobs/{id}/retry`: a job in review runs again.
+    pub async fn retry(&self, id: i64, retry: &RetryRequest) -> Result<Answer<Job>, Error> {
+        self.operate(id, "retry", retry).await
+    }
+
+    /// `POST /jobs/{id}/discard`: a job in review is given up.
+    pub async fn discard(&self, id: i64, discard: &DiscardRequest) -> Result<Answer<Job>, Error> {
+        self.operate(id, "discard", discard).await
+    }
+
+    /// `POST /jobs/{id}/force-fail`: the running attempt is ended and the job goes to review.
+    pub async fn force_fail(&self, id: i64, force: &ForceFailRequest) -> Result<Answer<Job>, Error> {
+        self.operate(id, "force-fail", force).await
+    }
+
+    /// `DELETE /jobs/{id}`: the job, its history and its payload are erased.
+    pub async fn delete_job(&self, id: i64, query: &DeleteQuery) -> Result<Answer<()>, Error> {
+        let path = format!("/jobs/{id}{}", query.to_query());
+        self.send(Call::silent(Method::DELETE, path, Repeat::Once)).await
+    }
+
+    /// `GET /types`: a page of types with settings or jobs.
+    pub async fn types(&self, query: &NamesQuery) -> Result<Answer<TypeList>, Error> {
+        self.send(Call::get(format!("/types{}", query.to_query()))).await
+    }
+
+    /// `GET /types/{type}`
+    pub async fn job_type(&self, name: &str) -> Result<Answer<TypeInfo>, Error> {
+        self.send(Call::get(type_path(name))).await
+    }
+
+    /// `PUT /types/{type}`: these settings, and no others, are the type's. Twice is the same as once.
+    pub async fn put_type(&self, name: &str, settings: &TypeSettings) -> Result<Answer<TypeInfo>, Error> {
+        let call = Call::post(type_path(name), settings, Repeat::Safe)?;
+        self.send(Call { method: Method::PUT, ..call }).await
+    }
+
+    /// `DELETE /types/{type}`: the server's defaults hold again.
+    pub async fn delete_type(&self, name: &str) -> Result<Answer<()>, Error> {
+        self.send(Call::silent(Method::DELETE, type_path(name), Repeat::Once)).await
+    }
+
+    /// An operator's call is sent once: sent again it would meet the state that it has made, and be refused.
+    async fn operate(&self, id: i64, verb: &str, body: &impl Serialize) -> Result<Answer<Job>, Error> {
+        self.send(Call::post(format!("/jobs/{id}/{verb}"), body, Repeat::Once)?).await
+    }
+}
+
+fn type_path(name: &str) -> String {
+    format!("/types/{}", encode(name))
+}

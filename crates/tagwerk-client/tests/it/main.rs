@@ -1,0 +1,8 @@
+//! The client against a server that answers by script: what goes out, what is sent again, what comes back.
+
+#![expect(clippy::unwrap_used, reason = "a broken expectation must fail the test")]
+
+mod calls;
+mod errors;
+mod repeats;
+mod script;
