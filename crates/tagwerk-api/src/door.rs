@@ -50,7 +50,7 @@ impl Door {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::{Door, DoorLimits};
     use crate::problem::Refusal;
 

@@ -15,6 +15,7 @@ mod values;
 pub mod answer;
 pub mod door;
 pub mod headers;
+pub mod openapi;
 pub mod problem;
 pub mod query;
 pub mod request;

@@ -121,8 +121,10 @@ pub struct Job {
     /// As it was sent, byte for byte.
     pub payload: Json,
     /// The last checkpoint of any attempt.
+    #[schema(value_type = Json)]
     pub checkpoint: Option<Json>,
     /// What `complete` carried.
+    #[schema(value_type = Json)]
     pub result: Option<Json>,
 }
 
@@ -135,8 +137,10 @@ pub struct ClaimedJob {
     /// As it was sent, byte for byte.
     pub payload: Json,
     /// What an earlier attempt left.
+    #[schema(value_type = Json)]
     pub checkpoint: Option<Json>,
     /// `null` while it runs.
+    #[schema(value_type = Json)]
     pub result: Option<Json>,
     /// Token for every further call about this attempt. Shown here only.
     pub lease: LeaseToken,
@@ -235,8 +239,10 @@ pub struct EnqueueAnswer {
     /// As it was sent, byte for byte.
     pub payload: Json,
     /// The last checkpoint of any attempt.
+    #[schema(value_type = Json)]
     pub checkpoint: Option<Json>,
     /// What `complete` carried.
+    #[schema(value_type = Json)]
     pub result: Option<Json>,
     /// The job existed, and what was sent first with its key differs from what was sent now.
     pub payload_differs: bool,

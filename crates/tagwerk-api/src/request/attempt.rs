@@ -12,19 +12,19 @@ pub struct ClaimRequest {
     /// What the worker calls itself: 1..=255 bytes without `/`.
     pub worker_id: String,
     /// Only from these queues; without it from all.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub queues: Option<Vec<String>>,
     /// Only these types; without it all.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub types: Option<Vec<String>>,
     /// Wait up to this long for a job, at most 60; without it the answer comes at once.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub wait_seconds: Option<Seconds>,
     /// Length of the lease, 1..=86,400; without it the job's, the type's or 300.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub lease_seconds: Option<Seconds>,
     /// A name for this claim, at most 64 bytes: repeated by the same worker it gets the same jobs again.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
 }
 
@@ -35,7 +35,7 @@ pub struct BulkClaimRequest {
     #[serde(flatten)]
     pub claim: ClaimRequest,
     /// At most this many jobs, 1..=1000; default 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub max_jobs: Option<u32>,
 }
 
@@ -43,13 +43,14 @@ pub struct BulkClaimRequest {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct CompleteRequest {
     /// Token of the claim. Without it the report counts only if it can be nobody else's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub lease: Option<LeaseToken>,
     /// If given, must be the claim's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub worker_id: Option<String>,
     /// What came of it, at most 64 KiB.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Json, required = false)]
     pub result: Option<Json>,
 }
 
@@ -57,19 +58,20 @@ pub struct CompleteRequest {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct FailRequest {
     /// Token of the claim. Without it the report counts only if it can be nobody else's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub lease: Option<LeaseToken>,
     /// If given, must be the claim's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub worker_id: Option<String>,
     /// What went wrong: text or any JSON. Cut to 16 KiB.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Json, required = false)]
     pub error: Option<Json>,
     /// Default `transient`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub class: Option<ErrorClass>,
     /// Not run again before this time has passed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_after_seconds: Option<Seconds>,
 }
 
@@ -77,16 +79,16 @@ pub struct FailRequest {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ReleaseRequest {
     /// Token of the claim. Without it the report counts only if it can be nobody else's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub lease: Option<LeaseToken>,
     /// If given, must be the claim's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub worker_id: Option<String>,
     /// Not handed out again before this time has passed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub delay_seconds: Option<Seconds>,
     /// Why, for the history.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
@@ -96,7 +98,7 @@ pub struct HeartbeatRequest {
     /// Token of the claim.
     pub lease: LeaseToken,
     /// How far the work has come.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub progress: Option<Progress>,
 }
 
@@ -108,7 +110,7 @@ pub struct HeldLease {
     /// Token of its claim.
     pub lease: LeaseToken,
     /// How far the work has come.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub progress: Option<Progress>,
 }
 
@@ -116,7 +118,7 @@ pub struct HeldLease {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct BulkHeartbeatRequest {
     /// What the worker calls itself.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub worker_id: Option<String>,
     /// At most 1,000 leases.
     pub leases: Vec<HeldLease>,
@@ -139,31 +141,33 @@ pub struct ReportEntry {
     /// What is reported.
     pub outcome: ReportOutcome,
     /// Token of the claim.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub lease: Option<LeaseToken>,
     /// If given, must be the claim's.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub worker_id: Option<String>,
     /// `completed`: what came of it, at most 64 KiB.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Json, required = false)]
     pub result: Option<Json>,
     /// `failed`: what went wrong, text or any JSON.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Json, required = false)]
     pub error: Option<Json>,
     /// `failed`: default `transient`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub class: Option<ErrorClass>,
     /// `failed`: not run again before this time has passed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_after_seconds: Option<Seconds>,
     /// `released`: not handed out again before this time has passed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub delay_seconds: Option<Seconds>,
     /// `released`: why, for the history.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// `heartbeat`: how far the work has come.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub progress: Option<Progress>,
 }
 
@@ -193,6 +197,6 @@ pub struct ReportBulkRequest {
     /// At most 1,000 reports, judged one by one.
     pub reports: Vec<ReportEntry>,
     /// Claim new jobs in the same call. Whatever becomes of it, the reports count.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub claim: Option<BulkClaimRequest>,
 }

@@ -54,17 +54,16 @@ pub struct Progress {
 
 /// `POST /jobs`. Needs only `type`; what is missing comes from the type's settings, then from the server's.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
-#[serde(default)]
 pub struct EnqueueRequest {
     /// What to do: `send-invoice`. Any printable text of 1..=255 bytes.
     #[serde(rename = "type")]
-    #[schema(required)]
     pub job_type: String,
     /// The capacity it draws on; default `default`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue: Option<String>,
     /// Any JSON value, kept and handed out byte for byte; default `{}`.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Json, required = false)]
     pub payload: Option<Json>,
     /// A level or a number 0..=100; default `medium` (10).
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -131,6 +130,6 @@ pub struct BulkEnqueueRequest {
     /// At most 10,000 jobs. Each is judged by itself.
     pub jobs: Vec<EnqueueRequest>,
     /// Take all or none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub atomic: Option<bool>,
 }

@@ -8,7 +8,6 @@ use crate::{IdempotencyScope, Json, OnUnknown, Seconds};
 
 /// `POST /jobs/{id}/cancel`
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(default)]
 pub struct CancelRequest {
     /// Leave a running attempt until its holder's next call or its lease end.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -30,13 +29,14 @@ pub struct RetryRequest {
     /// The version that was looked at (or the header `If-Match`): a second click is refused.
     pub seen_version: i64,
     /// Why, for the history.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     /// A new payload; the old one is kept in the history. `null` keeps the payload.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Json, required = false)]
     pub payload: Option<Json>,
     /// A new number of retries, 0..=1000.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub max_retries: Option<u32>,
 }
 
@@ -46,10 +46,10 @@ pub struct DiscardRequest {
     /// Why, for the history.
     pub reason: String,
     /// Free the idempotency key, whatever its scope says.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub free_key: Option<bool>,
     /// Only if the job still has this version.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub seen_version: Option<i64>,
 }
 
@@ -59,13 +59,12 @@ pub struct ForceFailRequest {
     /// Why; becomes the job's error.
     pub reason: String,
     /// Only if the job still has this version.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub seen_version: Option<i64>,
 }
 
 /// `PUT /types/{type}`: defaults for new jobs of a type. `null` or missing leaves it to the server's default.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
-#[serde(default)]
 pub struct TypeSettings {
     /// The queue.
     pub queue: Option<String>,

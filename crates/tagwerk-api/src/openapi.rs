@@ -1,0 +1,22 @@
+//! The `OpenAPI` 3.1 document, made from the wire types and one table of routes.
+//!
+//! The table is the only list of routes: a test of the server compares its router against it.
+
+mod document;
+mod examples;
+mod jobs;
+mod operating;
+mod route;
+mod schemas;
+mod workers;
+
+pub use document::document;
+pub use route::{Answer, Body, Group, Header, Method, Param, ParamKind, Route, Shape};
+
+/// Every route, in the order of the documentation.
+pub fn routes() -> impl Iterator<Item = &'static Route> {
+    jobs::ROUTES.iter().chain(workers::ROUTES).chain(operating::ROUTES)
+}
+
+#[cfg(test)]
+mod tests;

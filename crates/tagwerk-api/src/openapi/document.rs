@@ -1,0 +1,186 @@
+//! Puts the document together.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use super::route::{Answer, Group, Header, Param, ParamKind, Route, Shape};
+use super::{routes, schemas};
+use crate::problem::{Code, Problem, markdown};
+
+/// The document: `OpenAPI` 3.1.0.
+#[must_use]
+pub fn document() -> Value {
+    let mut paths: Map<String, Value> = Map::new();
+    for route in routes() {
+        let operations = paths.entry(route.path).or_insert_with(|| Value::Object(Map::new()));
+        if let Some(operations) = operations.as_object_mut() {
+            operations.insert(route.method.name().to_ascii_lowercase(), operation(route));
+        }
+    }
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Tagwerk",
+            "version": env!("CARGO_PKG_VERSION"),
+            "description": about(),
+            "license": {"name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0"},
+        },
+        "servers": [{"url": "http://127.0.0.1:7070", "description": "The default address."}],
+        "tags": Group::ALL.map(|group| json!({"name": group.name(), "description": about_group(group)})),
+        "paths": paths,
+        "components": {"schemas": schemas::all(), "examples": problem_examples()},
+    })
+}
+
+fn about() -> String {
+    format!(
+        "A persistent job queue over HTTP. JSON in, JSON out; times are RFC 3339 in UTC with milliseconds, lengths of \
+         time are seconds and may have fractions. Unknown fields are refused, except in `complete`, `fail`, `release` \
+         and `heartbeat`, which ignore them and name them in the header `Tagwerk-Ignored`. Errors are problems of RFC \
+         9457 with one of these codes:\n\n{}",
+        markdown()
+    )
+}
+
+const fn about_group(group: Group) -> &'static str {
+    match group {
+        Group::Jobs => "Enqueue jobs and look at them.",
+        Group::Workers => "Claim jobs, keep them, report.",
+        Group::Review => "Decide about jobs: retry, discard, cancel, force-fail, erase.",
+        Group::Operating => "Queues, types, workers, figures.",
+        Group::Server => "Health and documentation.",
+    }
+}
+
+fn operation(route: &Route) -> Value {
+    let path = path_names(route.path).map(path_param);
+    let query = route.params.iter().map(query_param);
+    let headers = route.headers.iter().map(header_param);
+    let mut operation = json!({
+        "operationId": route.id,
+        "tags": [route.group.name()],
+        "summary": route.summary,
+        "description": route.about,
+        "parameters": path.chain(query).chain(headers).collect::<Vec<Value>>(),
+        "responses": responses(route),
+    });
+    if let Some(body) = route.body {
+        let needed = !(body.example)().as_object().is_none_or(Map::is_empty) && needs_body(route);
+        operation["requestBody"] = json!({
+            "required": needed,
+            "content": {"application/json": {"schema": reference(body.schema), "example": (body.example)()}},
+        });
+    }
+    operation
+}
+
+/// Reports, cancel and type settings have no field that must be there, so an empty body will do.
+fn needs_body(route: &Route) -> bool {
+    !matches!(route.id, "complete" | "fail" | "release" | "cancel" | "put_type")
+}
+
+/// `id` of `/jobs/{id}`.
+fn path_names(path: &'static str) -> impl Iterator<Item = &'static str> {
+    path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'))
+}
+
+fn path_param(name: &str) -> Value {
+    let (schema, about) = match name {
+        "id" => (json!({"type": "integer", "format": "int64", "minimum": 1}), "The job's id."),
+        _ => (json!({"type": "string"}), "Name of the type, percent-encoded."),
+    };
+    json!({"name": name, "in": "path", "required": true, "description": about, "schema": schema})
+}
+
+fn query_param(param: &Param) -> Value {
+    let schema = match param.kind {
+        ParamKind::Text => json!({"type": "string"}),
+        ParamKind::Integer => json!({"type": "integer", "format": "int64"}),
+        ParamKind::Seconds => reference("Seconds"),
+        ParamKind::Time => reference("Time"),
+        ParamKind::Flag => json!({"type": "boolean"}),
+        ParamKind::Named(name) => reference(name),
+    };
+    json!({"name": param.name, "in": "query", "required": false, "description": param.about, "schema": schema})
+}
+
+fn header_param(header: &Header) -> Value {
+    json!({
+        "name": header.name,
+        "in": "header",
+        "required": false,
+        "description": header.about,
+        "schema": {"type": "string"},
+    })
+}
+
+fn responses(route: &Route) -> Value {
+    let mut responses: Map<String, Value> = Map::new();
+    for answer in route.answers {
+        responses.insert(answer.status.to_string(), response(answer));
+    }
+    let mut by_status: BTreeMap<u16, Vec<Code>> = BTreeMap::new();
+    for code in route.all_problems() {
+        by_status.entry(code.status()).or_default().push(code);
+    }
+    for (status, codes) in by_status {
+        // 503 of /readyz is its own answer.
+        responses.entry(status.to_string()).or_insert_with(|| problems(&codes));
+    }
+    Value::Object(responses)
+}
+
+fn response(answer: &Answer) -> Value {
+    let (media, schema) = match answer.shape {
+        Shape::Of(name) => ("application/json", reference(name)),
+        Shape::OrNull(name) => ("application/json", json!({"oneOf": [reference(name), {"type": "null"}]})),
+        Shape::Document => ("application/json", json!({"type": "object"})),
+        Shape::Text(media) => (media, json!({"type": "string"})),
+    };
+    let mut content = json!({"schema": schema});
+    if let Some(example) = answer.example {
+        content["example"] = example();
+    }
+    let mut response = json!({"description": answer.about, "content": {media: content}});
+    if !answer.headers.is_empty() {
+        response["headers"] = headers(answer.headers);
+    }
+    response
+}
+
+fn headers(headers: &[Header]) -> Value {
+    let header = |header: &Header| {
+        (header.name.to_owned(), json!({"description": header.about, "schema": {"type": "string"}}))
+    };
+    Value::Object(headers.iter().map(header).collect())
+}
+
+fn problems(codes: &[Code]) -> Value {
+    let names: Vec<String> = codes.iter().map(|code| format!("`{}`", code.name())).collect();
+    let examples: Map<String, Value> = codes
+        .iter()
+        .map(|code| {
+            (code.name().to_owned(), json!({"$ref": format!("#/components/examples/{}", code.name())}))
+        })
+        .collect();
+    let mut response = json!({
+        "description": names.join(", "),
+        "content": {"application/problem+json": {"schema": reference("Problem"), "examples": examples}},
+    });
+    if codes.iter().any(|code| matches!(code.status(), 429 | 503)) {
+        response["headers"] =
+            headers(&[Header { name: "Retry-After", about: "Seconds after which to try again." }]);
+    }
+    response
+}
+
+/// One example per code; every answer that can carry it refers to it.
+fn problem_examples() -> Value {
+    let example = |code: &Code| (code.name().to_owned(), json!({"value": Problem::of(*code)}));
+    Value::Object(Code::ALL.iter().map(example).collect())
+}
+
+fn reference(schema: &str) -> Value {
+    json!({"$ref": format!("#/components/schemas/{schema}")})
+}

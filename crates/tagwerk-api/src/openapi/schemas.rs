@@ -1,0 +1,68 @@
+//! The schemas of the document: every wire type that a route names, and whatever those name.
+
+use std::collections::BTreeMap;
+
+use utoipa::ToSchema;
+use utoipa::openapi::{RefOr, Schema};
+
+use crate::problem::Problem;
+use crate::{answer, request};
+
+type Found = Vec<(String, RefOr<Schema>)>;
+
+fn add<T: ToSchema>(found: &mut Found) {
+    found.push((T::name().into_owned(), T::schema()));
+    T::schemas(found);
+}
+
+/// All schemas by name.
+pub(super) fn all() -> BTreeMap<String, RefOr<Schema>> {
+    let mut found = Vec::new();
+    for add_roots in [requests, answers] {
+        add_roots(&mut found);
+    }
+    add::<Problem>(&mut found);
+    found.into_iter().collect()
+}
+
+fn requests(found: &mut Found) {
+    add::<request::EnqueueRequest>(found);
+    add::<request::BulkEnqueueRequest>(found);
+    add::<request::ClaimRequest>(found);
+    add::<request::BulkClaimRequest>(found);
+    add::<request::CompleteRequest>(found);
+    add::<request::FailRequest>(found);
+    add::<request::ReleaseRequest>(found);
+    add::<request::HeartbeatRequest>(found);
+    add::<request::BulkHeartbeatRequest>(found);
+    add::<request::CheckpointRequest>(found);
+    add::<request::ReportBulkRequest>(found);
+    add::<request::CancelRequest>(found);
+    add::<request::RetryRequest>(found);
+    add::<request::DiscardRequest>(found);
+    add::<request::ForceFailRequest>(found);
+    add::<request::TypeSettings>(found);
+}
+
+fn answers(found: &mut Found) {
+    add::<answer::Job>(found);
+    add::<answer::EnqueueAnswer>(found);
+    add::<answer::Enqueued>(found);
+    add::<answer::BulkEnqueueAnswer>(found);
+    add::<answer::JobsPage>(found);
+    add::<answer::ReviewPage>(found);
+    add::<answer::AttemptsPage>(found);
+    add::<answer::Explain>(found);
+    add::<answer::ClaimedJob>(found);
+    add::<answer::BulkClaimAnswer>(found);
+    add::<answer::HeartbeatAnswer>(found);
+    add::<answer::BulkHeartbeatAnswer>(found);
+    add::<answer::ReportBulkAnswer>(found);
+    add::<answer::QueueList>(found);
+    add::<answer::TypeInfo>(found);
+    add::<answer::TypeList>(found);
+    add::<answer::WorkerList>(found);
+    add::<answer::Stats>(found);
+    add::<answer::Livez>(found);
+    add::<answer::Readyz>(found);
+}
