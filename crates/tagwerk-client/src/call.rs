@@ -76,13 +76,6 @@ impl<T: DeserializeOwned> Call<T> {
     }
 }
 
-impl Call<()> {
-    /// A call whose answer has nothing to say.
-    pub(crate) fn silent(method: Method, path: String, repeat: Repeat) -> Self {
-        Self { read: |_| Ok(()), ..Self::new(method, path, repeat) }
-    }
-}
-
 impl Call<String> {
     /// A read of plain text.
     pub(crate) fn text(path: &str) -> Self {

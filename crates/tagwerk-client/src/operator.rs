@@ -50,10 +50,10 @@ impl Client {
         self.operate(id, "force-fail", force).await
     }
 
-    /// `DELETE /jobs/{id}`: the job, its history and its payload are erased.
-    pub async fn delete_job(&self, id: i64, query: &DeleteQuery) -> Result<Answer<()>, Error> {
+    /// `DELETE /jobs/{id}`: the job, its history and its payload are erased. Answers with the job as it was last.
+    pub async fn delete_job(&self, id: i64, query: &DeleteQuery) -> Result<Answer<Job>, Error> {
         let path = format!("/jobs/{id}{}", query.to_query());
-        self.send(Call::silent(Method::DELETE, path, Repeat::Once)).await
+        self.send(Call::new(Method::DELETE, path, Repeat::Once)).await
     }
 
     /// `GET /types`: a page of types with settings or jobs.
@@ -73,8 +73,8 @@ impl Client {
     }
 
     /// `DELETE /types/{type}`: the server's defaults hold again.
-    pub async fn delete_type(&self, name: &str) -> Result<Answer<()>, Error> {
-        self.send(Call::silent(Method::DELETE, type_path(name), Repeat::Once)).await
+    pub async fn delete_type(&self, name: &str) -> Result<Answer<TypeInfo>, Error> {
+        self.send(Call::new(Method::DELETE, type_path(name), Repeat::Once)).await
     }
 
     /// An operator's call is sent once: sent again it would meet the state that it has made, and be refused.
