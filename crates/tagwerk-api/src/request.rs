@@ -20,6 +20,8 @@ mod tests {
     fn a_client_sends_only_what_is_set() {
         let enqueue = EnqueueRequest { job_type: "t".to_owned(), ..EnqueueRequest::default() };
         assert_eq!(serde_json::to_string(&enqueue).unwrap(), r#"{"type":"t"}"#);
+        assert_eq!(serde_json::from_str::<EnqueueRequest>(r#"{"type":"t"}"#).unwrap(), enqueue);
+        assert_eq!(serde_json::from_str::<TypeSettings>("{}").unwrap(), TypeSettings::default());
         let claim = BulkClaimRequest {
             claim: ClaimRequest { worker_id: "w".to_owned(), ..ClaimRequest::default() },
             max_jobs: Some(10),

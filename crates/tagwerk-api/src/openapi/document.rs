@@ -66,9 +66,8 @@ fn operation(route: &Route) -> Value {
         "responses": responses(route),
     });
     if let Some(body) = route.body {
-        let needed = !(body.example)().as_object().is_none_or(Map::is_empty) && needs_body(route);
         operation["requestBody"] = json!({
-            "required": needed,
+            "required": is_body_required(route),
             "content": {"application/json": {"schema": reference(body.schema), "example": (body.example)()}},
         });
     }
@@ -76,7 +75,7 @@ fn operation(route: &Route) -> Value {
 }
 
 /// Reports, cancel and type settings have no field that must be there, so an empty body will do.
-fn needs_body(route: &Route) -> bool {
+fn is_body_required(route: &Route) -> bool {
     !matches!(route.id, "complete" | "fail" | "release" | "cancel" | "put_type")
 }
 

@@ -1,27 +1,26 @@
 //! Examples of the document, made from the wire types, so that they cannot be wrong in form. One story: an invoice
 //! that is sent.
 
+mod figures;
+mod requests;
+
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::answer::{
     AttemptEntry, AttemptsPage, BulkClaimAnswer, BulkEnqueueAnswer, BulkHeartbeatAnswer, ClaimedJob,
-    CommitStats, Counts, EnqueueAnswer, EnqueueResult, Explain, ExplainReason, Failure, HeartbeatAnswer, Job,
-    JobSummary, JobsPage, Livez, OperatorEntry, QueueInfo, QueueList, Readyz, ReadyzCheck, ReportBulkAnswer,
-    ReportResult, ReviewPage, ServiceStats, Stats, StoreStats, Totals, TypeInfo, TypeList, WorkerInfo,
-    WorkerJob, WorkerList,
+    EnqueueAnswer, EnqueueResult, Explain, ExplainReason, Failure, HeartbeatAnswer, Job, JobSummary,
+    JobsPage, OperatorEntry, ReportBulkAnswer, ReportResult, ReviewPage,
 };
 use crate::problem::{Code, Problem};
-use crate::request::{
-    BulkClaimRequest, BulkEnqueueRequest, BulkHeartbeatRequest, CancelRequest, CheckpointRequest,
-    ClaimRequest, CompleteRequest, DiscardRequest, EnqueueRequest, FailRequest, ForceFailRequest,
-    HeartbeatRequest, HeldLease, Priority, Progress, ReleaseRequest, ReportBulkRequest, ReportEntry,
-    RetryRequest, RetrySettings, Subject, TypeSettings,
-};
+use crate::request::{RetrySettings, Subject, TypeSettings};
 use crate::{
     AttemptOutcome, ErrorClass, ExplainKind, FailureCause, FailureReason, IdempotencyScope, Jitter, Json,
-    LeaseToken, OnUnknown, OperatorAction, PriorityLabel, ReportOutcome, Seconds, Status, Time,
+    LeaseToken, OnUnknown, OperatorAction, PriorityLabel, Seconds, Status, Time,
 };
+
+pub(super) use figures::*;
+pub(super) use requests::*;
 
 const ID: i64 = 4711;
 /// 2026-07-01T12:00:00Z, when the job of the story is enqueued.
@@ -50,28 +49,6 @@ fn token() -> LeaseToken {
 
 fn worker() -> String {
     "mailer-1:4242".to_owned()
-}
-
-fn typed(name: &str) -> EnqueueRequest {
-    EnqueueRequest { job_type: name.to_owned(), ..EnqueueRequest::default() }
-}
-
-pub(super) fn enqueue() -> Value {
-    value(&EnqueueRequest {
-        queue: Some("mail".to_owned()),
-        payload: Some(payload()),
-        priority: Some(Priority::Label(PriorityLabel::High)),
-        delay_seconds: Some(seconds(30)),
-        max_retries: Some(5),
-        idempotency_key: Some("invoice-20260815-sent".to_owned()),
-        subject: Some(Subject { kind: "invoice".to_owned(), id: "20260815".to_owned(), version: None }),
-        ..typed("send-invoice")
-    })
-}
-
-pub(super) fn enqueue_bulk() -> Value {
-    let first = EnqueueRequest { payload: Some(Json::from(&json!({"row": 1}))), ..typed("resize-image") };
-    value(&BulkEnqueueRequest { jobs: vec![first, typed("send-invoice")], atomic: None })
 }
 
 fn summary() -> JobSummary {
@@ -254,17 +231,6 @@ pub(super) fn explain() -> Value {
     value(&Explain { id: ID, status: Status::Pending, position: None, reasons: vec![reason] })
 }
 
-fn claiming() -> ClaimRequest {
-    ClaimRequest {
-        worker_id: worker(),
-        queues: Some(vec!["mail".to_owned()]),
-        wait_seconds: Some(seconds(30)),
-        lease_seconds: Some(seconds(60)),
-        request_id: Some("0197c5a2-claim-1".to_owned()),
-        ..ClaimRequest::default()
-    }
-}
-
 fn handed_out() -> ClaimedJob {
     ClaimedJob {
         summary: running(),
@@ -277,47 +243,12 @@ fn handed_out() -> ClaimedJob {
     }
 }
 
-pub(super) fn claim() -> Value {
-    value(&claiming())
-}
-
-pub(super) fn claim_bulk() -> Value {
-    value(&BulkClaimRequest { claim: claiming(), max_jobs: Some(10) })
-}
-
 pub(super) fn claimed() -> Value {
     value(&handed_out())
 }
 
 pub(super) fn claimed_bulk() -> Value {
     value(&BulkClaimAnswer { jobs: vec![handed_out()], next_due_at: None })
-}
-
-pub(super) fn complete() -> Value {
-    let result = Some(Json::from(&json!({"message_id": "<1@example.org>"})));
-    value(&CompleteRequest { lease: Some(token()), result, ..CompleteRequest::default() })
-}
-
-pub(super) fn fail() -> Value {
-    value(&FailRequest {
-        lease: Some(token()),
-        error: Some(Json::from(&json!("550 no such mailbox"))),
-        class: Some(ErrorClass::Permanent),
-        ..FailRequest::default()
-    })
-}
-
-pub(super) fn release() -> Value {
-    value(&ReleaseRequest {
-        lease: Some(token()),
-        delay_seconds: Some(seconds(10)),
-        ..ReleaseRequest::default()
-    })
-}
-
-pub(super) fn heartbeat() -> Value {
-    let progress = Progress { done: Some(3), total: Some(10), message: None };
-    value(&HeartbeatRequest { lease: token(), progress: Some(progress) })
 }
 
 fn alive() -> HeartbeatAnswer {
@@ -334,11 +265,6 @@ pub(super) fn heartbeat_answer() -> Value {
     value(&alive())
 }
 
-pub(super) fn heartbeat_bulk() -> Value {
-    let lease = HeldLease { id: ID, lease: token(), progress: None };
-    value(&BulkHeartbeatRequest { worker_id: Some(worker()), leases: vec![lease] })
-}
-
 fn result(id: i64) -> ReportResult {
     ReportResult { id: Some(id), status: 200, job: None, heartbeat: None, problem: None, replayed: false }
 }
@@ -353,22 +279,6 @@ pub(super) fn heartbeat_bulk_answer() -> Value {
     value(&BulkHeartbeatAnswer { results: vec![first, lost(ID + 1)] })
 }
 
-pub(super) fn checkpoint() -> Value {
-    value(&CheckpointRequest { lease: token(), checkpoint: Json::from(&json!({"page": 7})) })
-}
-
-pub(super) fn report_bulk() -> Value {
-    let done = ReportEntry::new(ID, ReportOutcome::Completed, Some(token()));
-    let failed = ReportEntry {
-        error: Some(Json::from(&json!("timeout"))),
-        class: Some(ErrorClass::Transient),
-        ..ReportEntry::new(ID + 1, ReportOutcome::Failed, Some(token()))
-    };
-    let claim =
-        BulkClaimRequest { claim: ClaimRequest { wait_seconds: None, ..claiming() }, max_jobs: Some(2) };
-    value(&ReportBulkRequest { reports: vec![done, failed], claim: Some(claim) })
-}
-
 pub(super) fn report_bulk_answer() -> Value {
     let done = ReportResult { job: Some(settled(Status::Completed)), ..result(ID) };
     value(&ReportBulkAnswer {
@@ -377,23 +287,6 @@ pub(super) fn report_bulk_answer() -> Value {
         next_due_at: None,
         claim_problem: None,
     })
-}
-
-pub(super) fn retry() -> Value {
-    let note = Some("address corrected".to_owned());
-    value(&RetryRequest { seen_version: 3, note, payload: Some(payload()), max_retries: None })
-}
-
-pub(super) fn discard() -> Value {
-    value(&DiscardRequest { reason: "customer left".to_owned(), ..DiscardRequest::default() })
-}
-
-pub(super) fn cancel() -> Value {
-    value(&CancelRequest { reason: Some("order withdrawn".to_owned()), ..CancelRequest::default() })
-}
-
-pub(super) fn force_fail() -> Value {
-    value(&ForceFailRequest { reason: "hangs in DNS".to_owned(), seen_version: Some(2) })
 }
 
 fn settings() -> TypeSettings {
@@ -410,108 +303,4 @@ fn settings() -> TypeSettings {
         owner: Some("billing team".to_owned()),
         ..TypeSettings::default()
     }
-}
-
-const COUNTS: Counts =
-    Counts { enqueued: 120, pending: 4, running: 2, completed: 100, failed: 1, cancelled: 3, pruned: 10 };
-
-fn typeinfo(settings: Option<TypeSettings>) -> TypeInfo {
-    TypeInfo {
-        job_type: "send-invoice".to_owned(),
-        configured: settings.is_some(),
-        settings: settings.unwrap_or_default(),
-        counts: COUNTS,
-        oldest_ready_age_seconds: Some(Seconds::from_ms(250)),
-    }
-}
-
-pub(super) fn type_settings() -> Value {
-    value(&settings())
-}
-
-pub(super) fn type_info() -> Value {
-    value(&typeinfo(Some(settings())))
-}
-
-pub(super) fn type_info_bare() -> Value {
-    value(&typeinfo(None))
-}
-
-pub(super) fn type_list() -> Value {
-    value(&TypeList { types: vec![typeinfo(Some(settings()))], next: None })
-}
-
-pub(super) fn queue_list() -> Value {
-    let queue = QueueInfo {
-        queue: "mail".to_owned(),
-        counts: COUNTS,
-        oldest_ready_age_seconds: Some(Seconds::from_ms(250)),
-        last_claim_age_seconds: Some(seconds(1)),
-    };
-    value(&QueueList { queues: vec![queue], next: None })
-}
-
-pub(super) fn worker_list() -> Value {
-    let job = WorkerJob {
-        id: ID,
-        job_type: "send-invoice".to_owned(),
-        queue: "mail".to_owned(),
-        attempt: 1,
-        claimed_at: at(31),
-        lease_expires_at: at(91),
-        progress: None,
-    };
-    let worker = WorkerInfo {
-        worker_id: worker(),
-        last_seen_at: Some(at(31)),
-        queues: Some(vec!["mail".to_owned()]),
-        types: None,
-        version: Some("tagwerk/0.1.0".to_owned()),
-        running: 1,
-        jobs: vec![job],
-    };
-    value(&WorkerList { workers: vec![worker], next: None })
-}
-
-pub(super) fn stats() -> Value {
-    let retention = ServiceStats {
-        name: "retention".to_owned(),
-        last_run_at: Some(at(59)),
-        report: Some("10 jobs and 2 idempotency keys deleted since the start".to_owned()),
-    };
-    value(&Stats {
-        now: at(60),
-        started_at: at(-3600),
-        version: "0.1.0".to_owned(),
-        draining: false,
-        counts: COUNTS,
-        oldest_ready_age_seconds: Some(Seconds::from_ms(250)),
-        last_claim_age_seconds: Some(seconds(1)),
-        totals: Totals { enqueues: 120, claims: 118, completions: 110, failures: 6, ..Totals::default() },
-        commits: CommitStats { commits: 300, requests: 960, parked_claims: 2 },
-        store: StoreStats {
-            kind: "sqlite 3.54.1".to_owned(),
-            schema: 1,
-            size_bytes: Some(1_048_576),
-            wal_bytes: Some(65_536),
-        },
-        services: vec![retention],
-    })
-}
-
-pub(super) fn livez() -> Value {
-    value(&Livez { status: "alive".to_owned() })
-}
-
-pub(super) fn readyz() -> Value {
-    value(&Readyz { status: "ready".to_owned(), checks: None })
-}
-
-pub(super) fn not_readyz() -> Value {
-    let check = ReadyzCheck {
-        name: "store".to_owned(),
-        ok: false,
-        detail: "the disk is full; free space, no restart is needed".to_owned(),
-    };
-    value(&Readyz { status: "not_ready".to_owned(), checks: Some(vec![check]) })
 }

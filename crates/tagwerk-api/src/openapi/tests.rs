@@ -277,3 +277,50 @@ fn payloads_are_any_json() {
     );
     assert_eq!(schemas["Time"]["format"], "date-time");
 }
+
+/// A repeatable sequence of numbers that look random (xorshift).
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, sides: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 % u64::try_from(sides).unwrap()).unwrap()
+    }
+}
+
+#[test]
+fn no_body_however_broken_makes_the_door_panic() {
+    const BITS: [&[u8]; 12] = [
+        b"\"",
+        b"{",
+        b"}",
+        b"[",
+        b"]",
+        b"\\ud800",
+        b"\\",
+        b"\0",
+        b"\xFF",
+        b"1e999",
+        b"null",
+        b"\xEF\xBB\xBF",
+    ];
+    let mut dice = Dice(0x9E37_79B9_7F4A_7C15);
+    for route in routes() {
+        let Some(body) = route.body else { continue };
+        let whole = (body.example)().to_string().into_bytes();
+        for end in 0..whole.len() {
+            at_the_door(route.id, &whole[..end]).ok();
+        }
+        for _ in 0..2000 {
+            let mut broken = whole.clone();
+            for _ in 0..=dice.below(3) {
+                let place = dice.below(broken.len());
+                let end = broken.len().min(place + dice.below(4));
+                broken.splice(place..end, BITS[dice.below(BITS.len())].iter().copied());
+            }
+            at_the_door(route.id, &broken).ok();
+        }
+    }
+}

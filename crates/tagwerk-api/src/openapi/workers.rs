@@ -25,8 +25,20 @@ const FENCED: &[Code] = &[
     Code::LeaseRequired,
 ];
 
-/// A report, besides that.
+/// What a report can be refused with.
 const REPORTED: &[Code] = &[
+    Code::JobNotFound,
+    Code::JobDamaged,
+    Code::LeaseLost,
+    Code::TimedOut,
+    Code::Cancelled,
+    Code::NotRunning,
+    Code::LeaseRequired,
+    Code::AlreadyReported,
+];
+
+/// What `complete` can be refused with.
+const COMPLETED: &[Code] = &[
     Code::JobNotFound,
     Code::JobDamaged,
     Code::LeaseLost,
@@ -93,7 +105,7 @@ pub(super) const ROUTES: &[Route] = &[
         about: "Counts once; repeating it is harmless. Without `lease` it counts only if it can be nobody else's.",
         body: Some(body("CompleteRequest", examples::complete)),
         answers: &[reported("The job, completed.", examples::job_completed)],
-        problems: REPORTED,
+        problems: COMPLETED,
         ..Route::EMPTY
     },
     Route {

@@ -1,0 +1,111 @@
+//! Examples of what the server tells about queues, types, workers and itself.
+
+use serde_json::Value;
+
+use super::{ID, at, seconds, settings, value, worker};
+use crate::Seconds;
+use crate::answer::{
+    CommitStats, Counts, Livez, QueueInfo, QueueList, Readyz, ReadyzCheck, ServiceStats, Stats, StoreStats,
+    Totals, TypeInfo, TypeList, WorkerInfo, WorkerJob, WorkerList,
+};
+use crate::request::TypeSettings;
+
+const COUNTS: Counts =
+    Counts { enqueued: 120, pending: 4, running: 2, completed: 100, failed: 1, cancelled: 3, pruned: 10 };
+
+fn typeinfo(settings: Option<TypeSettings>) -> TypeInfo {
+    TypeInfo {
+        job_type: "send-invoice".to_owned(),
+        configured: settings.is_some(),
+        settings: settings.unwrap_or_default(),
+        counts: COUNTS,
+        oldest_ready_age_seconds: Some(Seconds::from_ms(250)),
+    }
+}
+
+pub(in crate::openapi) fn type_info() -> Value {
+    value(&typeinfo(Some(settings())))
+}
+
+pub(in crate::openapi) fn type_info_bare() -> Value {
+    value(&typeinfo(None))
+}
+
+pub(in crate::openapi) fn type_list() -> Value {
+    value(&TypeList { types: vec![typeinfo(Some(settings()))], next: None })
+}
+
+pub(in crate::openapi) fn queue_list() -> Value {
+    let queue = QueueInfo {
+        queue: "mail".to_owned(),
+        counts: COUNTS,
+        oldest_ready_age_seconds: Some(Seconds::from_ms(250)),
+        last_claim_age_seconds: Some(seconds(1)),
+    };
+    value(&QueueList { queues: vec![queue], next: None })
+}
+
+pub(in crate::openapi) fn worker_list() -> Value {
+    let job = WorkerJob {
+        id: ID,
+        job_type: "send-invoice".to_owned(),
+        queue: "mail".to_owned(),
+        attempt: 1,
+        claimed_at: at(31),
+        lease_expires_at: at(91),
+        progress: None,
+    };
+    let worker = WorkerInfo {
+        worker_id: worker(),
+        last_seen_at: Some(at(31)),
+        queues: Some(vec!["mail".to_owned()]),
+        types: None,
+        version: Some("tagwerk/0.1.0".to_owned()),
+        running: 1,
+        jobs: vec![job],
+    };
+    value(&WorkerList { workers: vec![worker], next: None })
+}
+
+pub(in crate::openapi) fn stats() -> Value {
+    let retention = ServiceStats {
+        name: "retention".to_owned(),
+        last_run_at: Some(at(59)),
+        report: Some("10 jobs and 2 idempotency keys deleted since the start".to_owned()),
+    };
+    value(&Stats {
+        now: at(60),
+        started_at: at(-3600),
+        version: "0.1.0".to_owned(),
+        draining: false,
+        counts: COUNTS,
+        oldest_ready_age_seconds: Some(Seconds::from_ms(250)),
+        last_claim_age_seconds: Some(seconds(1)),
+        totals: Totals { enqueues: 120, claims: 118, completions: 110, failures: 6, ..Totals::default() },
+        commits: CommitStats { commits: 300, requests: 960, parked_claims: 2 },
+        store: StoreStats {
+            kind: "sqlite 3.54.1".to_owned(),
+            schema: 1,
+            size_bytes: Some(1_048_576),
+            wal_bytes: Some(65_536),
+        },
+        services: vec![retention],
+    })
+}
+
+pub(in crate::openapi) fn livez() -> Value {
+    value(&Livez { status: "alive".to_owned() })
+}
+
+pub(in crate::openapi) fn readyz() -> Value {
+    value(&Readyz { status: "ready".to_owned(), checks: None })
+}
+
+pub(in crate::openapi) fn not_readyz() -> Value {
+    let check = ReadyzCheck {
+        name: "store".to_owned(),
+        ok: false,
+        detail: "the disk is full; free space, no restart is needed".to_owned(),
+    };
+    value(&Readyz { status: "not_ready".to_owned(), checks: Some(vec![check]) })
+}

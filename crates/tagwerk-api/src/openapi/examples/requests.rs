@@ -1,0 +1,122 @@
+//! Examples of request bodies.
+
+use serde_json::{Value, json};
+
+use super::{ID, payload, seconds, settings, token, value, worker};
+use crate::request::{
+    BulkClaimRequest, BulkEnqueueRequest, BulkHeartbeatRequest, CancelRequest, CheckpointRequest,
+    ClaimRequest, CompleteRequest, DiscardRequest, EnqueueRequest, FailRequest, ForceFailRequest,
+    HeartbeatRequest, HeldLease, Priority, Progress, ReleaseRequest, ReportBulkRequest, ReportEntry,
+    RetryRequest, Subject,
+};
+use crate::{ErrorClass, Json, PriorityLabel, ReportOutcome};
+
+fn typed(name: &str) -> EnqueueRequest {
+    EnqueueRequest { job_type: name.to_owned(), ..EnqueueRequest::default() }
+}
+
+pub(in crate::openapi) fn enqueue() -> Value {
+    value(&EnqueueRequest {
+        queue: Some("mail".to_owned()),
+        payload: Some(payload()),
+        priority: Some(Priority::Label(PriorityLabel::High)),
+        delay_seconds: Some(seconds(30)),
+        max_retries: Some(5),
+        idempotency_key: Some("invoice-20260815-sent".to_owned()),
+        subject: Some(Subject { kind: "invoice".to_owned(), id: "20260815".to_owned(), version: None }),
+        ..typed("send-invoice")
+    })
+}
+
+pub(in crate::openapi) fn enqueue_bulk() -> Value {
+    let first = EnqueueRequest { payload: Some(Json::from(&json!({"row": 1}))), ..typed("resize-image") };
+    value(&BulkEnqueueRequest { jobs: vec![first, typed("send-invoice")], atomic: None })
+}
+
+fn claiming() -> ClaimRequest {
+    ClaimRequest {
+        worker_id: worker(),
+        queues: Some(vec!["mail".to_owned()]),
+        wait_seconds: Some(seconds(30)),
+        lease_seconds: Some(seconds(60)),
+        request_id: Some("0197c5a2-claim-1".to_owned()),
+        ..ClaimRequest::default()
+    }
+}
+
+pub(in crate::openapi) fn claim() -> Value {
+    value(&claiming())
+}
+
+pub(in crate::openapi) fn claim_bulk() -> Value {
+    value(&BulkClaimRequest { claim: claiming(), max_jobs: Some(10) })
+}
+
+pub(in crate::openapi) fn complete() -> Value {
+    let result = Some(Json::from(&json!({"message_id": "<1@example.org>"})));
+    value(&CompleteRequest { lease: Some(token()), result, ..CompleteRequest::default() })
+}
+
+pub(in crate::openapi) fn fail() -> Value {
+    value(&FailRequest {
+        lease: Some(token()),
+        error: Some(Json::from(&json!("550 no such mailbox"))),
+        class: Some(ErrorClass::Permanent),
+        ..FailRequest::default()
+    })
+}
+
+pub(in crate::openapi) fn release() -> Value {
+    value(&ReleaseRequest {
+        lease: Some(token()),
+        delay_seconds: Some(seconds(10)),
+        ..ReleaseRequest::default()
+    })
+}
+
+pub(in crate::openapi) fn heartbeat() -> Value {
+    let progress = Progress { done: Some(3), total: Some(10), message: None };
+    value(&HeartbeatRequest { lease: token(), progress: Some(progress) })
+}
+
+pub(in crate::openapi) fn heartbeat_bulk() -> Value {
+    let lease = HeldLease { id: ID, lease: token(), progress: None };
+    value(&BulkHeartbeatRequest { worker_id: Some(worker()), leases: vec![lease] })
+}
+
+pub(in crate::openapi) fn checkpoint() -> Value {
+    value(&CheckpointRequest { lease: token(), checkpoint: Json::from(&json!({"page": 7})) })
+}
+
+pub(in crate::openapi) fn report_bulk() -> Value {
+    let done = ReportEntry::new(ID, ReportOutcome::Completed, Some(token()));
+    let failed = ReportEntry {
+        error: Some(Json::from(&json!("timeout"))),
+        class: Some(ErrorClass::Transient),
+        ..ReportEntry::new(ID + 1, ReportOutcome::Failed, Some(token()))
+    };
+    let claim =
+        BulkClaimRequest { claim: ClaimRequest { wait_seconds: None, ..claiming() }, max_jobs: Some(2) };
+    value(&ReportBulkRequest { reports: vec![done, failed], claim: Some(claim) })
+}
+
+pub(in crate::openapi) fn retry() -> Value {
+    let note = Some("address corrected".to_owned());
+    value(&RetryRequest { seen_version: 3, note, payload: Some(payload()), max_retries: None })
+}
+
+pub(in crate::openapi) fn discard() -> Value {
+    value(&DiscardRequest { reason: "customer left".to_owned(), ..DiscardRequest::default() })
+}
+
+pub(in crate::openapi) fn cancel() -> Value {
+    value(&CancelRequest { reason: Some("order withdrawn".to_owned()), ..CancelRequest::default() })
+}
+
+pub(in crate::openapi) fn force_fail() -> Value {
+    value(&ForceFailRequest { reason: "hangs in DNS".to_owned(), seen_version: Some(2) })
+}
+
+pub(in crate::openapi) fn type_settings() -> Value {
+    value(&settings())
+}
