@@ -5,8 +5,8 @@ use tagwerk_core::{Call, JobId, LeaseBits, Status};
 
 use super::Bench;
 use super::steps::{
-    add, add_one, add_started, all, at, attempt, ids, job, load, peek, put, read, requeued, settled, started,
-    stored, take, undo, wish, write,
+    add, add_one, add_settled, add_started, all, at, attempt, ids, job, load, peek, put, read, requeued,
+    settled, started, stored, take, undo, wish, write,
 };
 use crate::row::{ActionRow, Counter, JobRow, KeyRow, KeyWrite, Tally, TypeSettings};
 use crate::store::{Change, StoreError, StoreResult};
@@ -36,14 +36,23 @@ pub fn a_put_with_another_version_is_refused(bench: &mut dyn Bench) {
     assert_eq!(stored(bench, row.job.id), Some(row));
 }
 
-/// The version is the same, the status is not.
+/// The version is the same, the status is not; with and without a lease.
 pub fn a_put_with_another_status_is_refused(bench: &mut dyn Bench) {
-    let row = write(bench, |tx| add_started(tx, job(), at(60_000)));
-    let mut stale = row.clone();
+    let (running, failed) = write(bench, |tx| {
+        (add_started(tx, job(), at(60_000)), add_settled(tx, job(), Status::Failed, at(1)))
+    });
+    let mut stale = running.clone();
     stale.job.status = Status::Pending;
+    expect_conflict(bench, &[cancelled(&stale)]);
     stale.job.lease = None;
     expect_conflict(bench, &[cancelled(&stale)]);
-    assert_eq!(stored(bench, row.job.id), Some(row));
+    for status in [Status::Pending, Status::Completed, Status::Cancelled] {
+        let mut stale = failed.clone();
+        stale.job.status = status;
+        expect_conflict(bench, &[cancelled(&stale)]);
+    }
+    assert_eq!(stored(bench, running.job.id), Some(running));
+    assert_eq!(stored(bench, failed.job.id), Some(failed));
 }
 
 /// Version and status are the same, the lease is another: the fence between two holders.

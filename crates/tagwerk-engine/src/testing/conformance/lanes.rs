@@ -65,12 +65,12 @@ pub fn a_lane_of_a_rolled_back_transaction_is_forgotten(bench: &mut dyn Bench) {
     write(bench, |tx| intern(tx, &[("kept", "before")]));
     undo(bench, |tx| intern(tx, &[("lost", "one")]));
     let kept = write(bench, |tx| intern(tx, &[("kept", "after")]));
-    let made = write(bench, |tx| intern(tx, &[("lost", "one")]));
+    let made = write(bench, |tx| intern(tx, &[("lost", "one"), ("kept", "last")]));
     assert_ne!(kept[0].id, made[0].id);
     bench.reopen();
-    let names = [("kept", "before"), ("kept", "after"), ("lost", "one")];
+    let names = [("kept", "before"), ("kept", "after"), ("lost", "one"), ("kept", "last")];
     let again = write(bench, |tx| intern(tx, &names));
-    assert_eq!(numbers(&again).len(), 3);
+    assert_eq!(numbers(&again).len(), 4);
     assert_eq!((again[1].id, again[2].id), (kept[0].id, made[0].id));
 }
 
