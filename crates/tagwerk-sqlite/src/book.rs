@@ -32,7 +32,8 @@ pub(crate) const NEXT_LANE: &str = "SELECT lane, prio, due, id FROM job INDEXED 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Level {
     pub(crate) lane: LaneId,
-    pub(crate) prio: u8,
+    /// A damaged row may have any.
+    pub(crate) prio: i64,
 }
 
 /// A place in a level.
@@ -52,7 +53,7 @@ impl Head {
 /// A head among those of other levels, in claim order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Candidate {
-    rank: Reverse<u8>,
+    rank: Reverse<i64>,
     pub(crate) head: Head,
     lane: LaneId,
 }
@@ -146,13 +147,13 @@ impl Book {
 
     /// The first head of all lanes that is due after `now`.
     pub(crate) fn first_timer(&self, now: i64) -> Option<(Level, Head)> {
-        let behind = (Head { due: now, id: i64::MAX }, Level { lane: LaneId(i64::MAX), prio: u8::MAX });
+        let behind = (Head { due: now, id: i64::MAX }, Level { lane: LaneId(i64::MAX), prio: i64::MAX });
         self.timers.range(behind..).next().map(|(head, level)| (*level, *head))
     }
 
     fn levels_of<'a>(&'a self, lanes: &'a [LaneId]) -> impl Iterator<Item = (Level, Head)> + use<'a> {
         lanes.iter().flat_map(|lane| {
-            let levels = Level { lane: *lane, prio: 0 }..=Level { lane: *lane, prio: u8::MAX };
+            let levels = Level { lane: *lane, prio: i64::MIN }..=Level { lane: *lane, prio: i64::MAX };
             self.heads.range(levels).map(|(level, head)| (*level, *head))
         })
     }
@@ -176,13 +177,13 @@ impl Book {
 /// The first ready row of a level.
 pub(crate) fn seek(conn: &Connection, level: Level) -> Res<Option<Head>> {
     let mut select = conn.prepare_cached(SEEK_LEVEL)?;
-    Ok(select.query_row([level.lane.0, level.prio.into()], head).optional()?)
+    Ok(select.query_row([level.lane.0, level.prio], head).optional()?)
 }
 
 /// The first ready row of a level that is due after `now`.
 pub(crate) fn seek_after(conn: &Connection, level: Level, now: i64) -> Res<Option<Head>> {
     let mut select = conn.prepare_cached(SEEK_AFTER)?;
-    Ok(select.query_row([level.lane.0, level.prio.into(), now], head).optional()?)
+    Ok(select.query_row([level.lane.0, level.prio, now], head).optional()?)
 }
 
 fn head(row: &Row<'_>) -> rusqlite::Result<Head> {
@@ -197,9 +198,9 @@ pub(crate) fn scan(conn: &Connection) -> Res<Vec<(Level, Head)>> {
         Ok((level, Head { due: row.get(2)?, id: row.get(3)? }))
     };
     let mut found = Vec::new();
-    let mut last = Level { lane: LaneId(i64::MIN), prio: 0 };
+    let mut last = Level { lane: LaneId(i64::MIN), prio: i64::MIN };
     loop {
-        let lower = next_level.query_row([last.lane.0, last.prio.into()], decode).optional()?;
+        let lower = next_level.query_row([last.lane.0, last.prio], decode).optional()?;
         let next = match lower {
             Some(lower) => Some(lower),
             None => next_lane.query_row([last.lane.0], decode).optional()?,
@@ -218,7 +219,7 @@ pub(crate) fn scan_lane(conn: &Connection, lane: LaneId) -> Res<Vec<(Level, Head
     let mut above = i64::MAX;
     while let Some((prio, head)) = next_level.query_row([lane.0, above], decode).optional()? {
         found.push((Level { lane, prio }, head));
-        above = prio.into();
+        above = prio;
     }
     Ok(found)
 }

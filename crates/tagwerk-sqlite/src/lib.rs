@@ -28,6 +28,8 @@ mod mounts;
 mod open;
 mod read;
 mod store;
+#[cfg(test)]
+mod tests;
 mod tx;
 mod wal;
 mod writer;

@@ -1,7 +1,7 @@
 //! Snapshots for reading: a few connections that only read, each used by one snapshot at a time.
 
-mod list;
-mod ready;
+pub(crate) mod list;
+pub(crate) mod ready;
 mod snapshot;
 
 use std::path::PathBuf;

@@ -14,7 +14,7 @@ use crate::writer::Writer;
 
 /// A store in one SQLite file, open for serving.
 pub struct SqliteStore {
-    writer: Writer,
+    pub(crate) writer: Writer,
     checkpointer: Checkpointer,
     readers: Arc<SqliteReaders>,
     secret: [u8; 32],

@@ -1,10 +1,10 @@
 //! The writing transaction.
 
-mod claim;
-mod jobs;
+pub(crate) mod claim;
+pub(crate) mod jobs;
 pub(crate) mod keys;
-mod time;
-mod upkeep;
+pub(crate) mod time;
+pub(crate) mod upkeep;
 
 use tagwerk_core::{Attempt, Call, JobId, Timestamp};
 use tagwerk_engine::row::{ActionRow, Detail, JobRow, KeyRow, KeyWrite, Lane, LaneId, Tally, TypeSettings};

@@ -25,7 +25,10 @@ const TRUNCATE: &str = "PRAGMA wal_checkpoint(TRUNCATE)";
 /// Pages in the log that are worth a passive checkpoint before the second is over.
 const PASSIVE_PAGES: i64 = 1024;
 /// How long a restart waits for readers on old snapshots.
-const RESTART_WAIT: Duration = Duration::from_millis(250);
+const RESTART_WAIT: Duration = Duration::from_millis(100);
+/// Each failed restart doubles the growth after which the next is tried, so that a reader that never ends (somebody's
+/// forgotten shell) does not slow commits down; this often at most.
+const MOST_DOUBLINGS: u32 = 6;
 
 /// State of the log, in pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,6 +47,8 @@ pub(crate) struct Checkpointer {
     restart_pages: i64,
     /// A restart failed: the next is tried when the log has grown to this.
     patience: i64,
+    /// Restarts that failed since the last that did not.
+    failed_restarts: u32,
     at_last_housekeeping: Log,
 }
 
@@ -75,6 +80,7 @@ impl Checkpointer {
             busy_timeout: options.busy_timeout,
             restart_pages: restart_bytes / page_bytes,
             patience: 0,
+            failed_restarts: 0,
             at_last_housekeeping: Log::default(),
         })
     }
@@ -122,7 +128,9 @@ impl Checkpointer {
             tracing::warn!(%error, "the busy timeout could not be set");
         }
         let done = restarted.is_ok_and(|log| log.pages == log.copied);
-        self.patience = if done { 0 } else { before.pages + PASSIVE_PAGES };
+        self.failed_restarts = if done { 0 } else { (self.failed_restarts + 1).min(MOST_DOUBLINGS) };
+        self.patience =
+            if done { 0 } else { before.pages + ((self.restart_pages / 8) << self.failed_restarts) };
     }
 }
 

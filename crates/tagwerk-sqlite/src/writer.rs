@@ -48,6 +48,8 @@ pub(crate) struct Writer {
     pub(crate) fresh_lanes: Vec<LaneId>,
     /// The open transaction has written something.
     pub(crate) has_written: bool,
+    /// Runs read so far: seeks in the ready index by claims.
+    pub(crate) runs: u64,
     /// What is in memory could not be brought in line after a rollback.
     is_stale: bool,
 }
@@ -65,6 +67,7 @@ impl Writer {
             damaged: HashSet::new(),
             fresh_lanes: Vec::new(),
             has_written: false,
+            runs: 0,
             is_stale: false,
         };
         writer.reload()?;

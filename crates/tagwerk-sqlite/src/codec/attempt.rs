@@ -16,7 +16,8 @@ macro_rules! attempt_columns {
     };
 }
 
-const SELECT: &str = concat!(
+/// Reads attempts.
+pub(crate) const SELECT: &str = concat!(
     "SELECT ",
     attempt_columns!(),
     ", refused, refused_call, refused_at FROM attempt WHERE job = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3"

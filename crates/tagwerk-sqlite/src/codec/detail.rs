@@ -18,7 +18,9 @@ macro_rules! detail_columns {
 }
 
 const SELECT_LIST: &str = concat!("SELECT ", detail_columns!(), " FROM detail WHERE job = ?1");
-const SELECT_FULL: &str = concat!("SELECT ", detail_columns!(), ", payload FROM detail WHERE job = ?1");
+/// Reads a cold row.
+pub(crate) const SELECT_FULL: &str =
+    concat!("SELECT ", detail_columns!(), ", payload FROM detail WHERE job = ?1");
 const SELECT_KEY: &str = "SELECT key FROM detail WHERE job = ?1";
 /// Adds a cold row.
 pub(crate) const INSERT: &str = concat!(

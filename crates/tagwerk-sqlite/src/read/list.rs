@@ -18,26 +18,27 @@ const SCAN: usize = 50_000;
 /// Which rows come into question, in id order; each with what is needed to say no early.
 macro_rules! hot {
     ($from:literal) => {
-        concat!("SELECT job.id, job.state, job.lane, job.created FROM ", $from, " ORDER BY job.id LIMIT ?2")
+        concat!("SELECT job.id, job.state, job.lane, job.created FROM ", $from, " LIMIT ?2")
     };
 }
-pub(crate) const ALL: &str = hot!("job WHERE job.id > ?1");
-pub(crate) const FAILED: &str = hot!("job INDEXED BY job_review WHERE job.state = 3 AND job.id > ?1");
+pub(crate) const ALL: &str = hot!("job WHERE job.id > ?1 ORDER BY job.id");
+pub(crate) const FAILED: &str =
+    hot!("job INDEXED BY job_review WHERE job.state = 3 AND job.id > ?1 ORDER BY job.id");
 pub(crate) const BY_KEY: &str = hot!(
     "detail INDEXED BY detail_key CROSS JOIN job ON job.id = detail.job \
-     WHERE detail.key = ?3 AND detail.key IS NOT NULL AND detail.job > ?1"
+     WHERE detail.key = ?3 AND detail.key IS NOT NULL AND detail.job > ?1 ORDER BY detail.job"
 );
 pub(crate) const BY_CORRELATION: &str = hot!(
     "detail INDEXED BY detail_correlation CROSS JOIN job ON job.id = detail.job \
-     WHERE detail.correlation_id = ?3 AND detail.correlation_id IS NOT NULL AND detail.job > ?1"
+     WHERE detail.correlation_id = ?3 AND detail.correlation_id IS NOT NULL AND detail.job > ?1 ORDER BY detail.job"
 );
 pub(crate) const BY_SUBJECT: &str = hot!(
     "detail INDEXED BY detail_subject CROSS JOIN job ON job.id = detail.job \
-     WHERE detail.subject_id = ?3 AND detail.subject_id IS NOT NULL AND detail.subject_kind = ?4 AND detail.job > ?1"
+     WHERE detail.subject_id = ?3 AND detail.subject_id IS NOT NULL AND detail.subject_kind = ?4 AND detail.job > ?1 ORDER BY detail.job"
 );
 pub(crate) const BY_SUBJECT_ID: &str = hot!(
     "detail INDEXED BY detail_subject CROSS JOIN job ON job.id = detail.job \
-     WHERE detail.subject_id = ?3 AND detail.subject_id IS NOT NULL AND detail.job > ?1"
+     WHERE detail.subject_id = ?3 AND detail.subject_id IS NOT NULL AND detail.job > ?1 ORDER BY detail.job"
 );
 /// Running jobs are few (they are leases); their index is by lease end, so they are sorted.
 pub(crate) const RUNNING: &str = "SELECT id FROM job INDEXED BY job_lease WHERE state = 1 AND id > ?1";

@@ -14,9 +14,9 @@ use crate::read::snapshot::View;
 /// Due rows of a level, counted up to a cap.
 pub(crate) const COUNT_LEVEL: &str = "SELECT count(*) FROM (SELECT 1 FROM job INDEXED BY job_ready \
      WHERE lane = ?1 AND prio = ?2 AND state = 0 AND due <= ?3 LIMIT ?4)";
-/// Due rows of a level before a place, counted up to a cap.
-pub(crate) const COUNT_BEFORE: &str = "SELECT count(*) FROM (SELECT 1 FROM job INDEXED BY job_ready \
-     WHERE lane = ?1 AND prio = ?2 AND state = 0 AND due <= ?3 AND (due, id) < (?5, ?6) LIMIT ?4)";
+/// Rows of a level that are due at a moment and stand before an id, counted up to a cap.
+pub(crate) const COUNT_SAME: &str = "SELECT count(*) FROM (SELECT 1 FROM job INDEXED BY job_ready \
+     WHERE lane = ?1 AND prio = ?2 AND state = 0 AND due = ?3 AND id < ?5 LIMIT ?4)";
 
 /// Per lane with ready jobs: the oldest.
 pub(super) fn ready(view: View<'_>, now: Timestamp) -> Res<Vec<LaneReady>> {
@@ -36,10 +36,11 @@ pub(super) fn ready(view: View<'_>, now: Timestamp) -> Res<Vec<LaneReady>> {
 
 /// How many ready jobs of its queue come before a job.
 pub(super) fn ahead(view: View<'_>, row: &JobRow, (now, cap): (Timestamp, usize)) -> Res<usize> {
-    let (now, prio) = (now.as_millis(), row.priority.value());
+    let (now, prio) = (now.as_millis(), i64::from(row.priority.value()));
     let mut left = i64::try_from(cap).unwrap_or(i64::MAX);
-    let mut above = view.conn.prepare_cached(COUNT_LEVEL)?;
-    let mut beside = view.conn.prepare_cached(COUNT_BEFORE)?;
+    let (due, id) = (row.job.available_at.as_millis(), row.job.id.0);
+    let mut until = view.conn.prepare_cached(COUNT_LEVEL)?;
+    let mut same = view.conn.prepare_cached(COUNT_SAME)?;
     for lane in view.lanes.of_queue(&row.lane.queue) {
         for (level, head) in scan_lane(view.conn, lane)? {
             if left == 0 || level.prio < prio {
@@ -48,13 +49,14 @@ pub(super) fn ahead(view: View<'_>, row: &JobRow, (now, cap): (Timestamp, usize)
             if head.due > now {
                 continue;
             }
-            let counted: i64 = if level.prio > prio {
-                above.query_row([lane.0, level.prio.into(), now, left], |row| row.get(0))?
-            } else {
-                let place = (row.job.available_at.as_millis(), row.job.id.0);
-                beside.query_row(params![lane.0, prio, now, left, place.0, place.1], |row| row.get(0))?
-            };
+            let is_own = level.prio == prio;
+            let last = if is_own { now.min(due.saturating_sub(1)) } else { now };
+            let counted: i64 = until.query_row(params![lane.0, level.prio, last, left], |row| row.get(0))?;
             left -= counted;
+            if is_own && due <= now && left > 0 {
+                let counted: i64 = same.query_row([lane.0, prio, due, left, id], |row| row.get(0))?;
+                left -= counted;
+            }
         }
     }
     Ok(cap - usize::try_from(left).unwrap_or_default().min(cap))

@@ -5,12 +5,14 @@ use tagwerk_core::{JobId, Status, Timestamp};
 use tagwerk_engine::row::{
     ActionRow, AttemptRow, Counter, FullJob, JobRow, KeyRow, Lane, LaneId, Tally, TypeSettings,
 };
-use tagwerk_engine::store::{LaneReady, ListQuery, Listed, Listing, Read, StoreFacts, StoreResult};
+use tagwerk_engine::store::{
+    LaneReady, ListQuery, Listed, Listing, Read, StoreError, StoreFacts, StoreResult,
+};
 
 use crate::cells::Cells;
 use crate::codec::job::{Decoder, Depth};
 use crate::codec::{attempt, detail, key, settings};
-use crate::error::{Fail, Res};
+use crate::error::{Fail, Res, store_error};
 use crate::open::beside;
 use crate::read::{Slot, SqliteReaders, list, ready};
 use crate::tx::{keys, served_until};
@@ -193,8 +195,20 @@ impl View<'_> {
 
     fn integrity(&self) -> Res<Vec<String>> {
         let mut check = self.conn.prepare("PRAGMA integrity_check")?;
-        let found = check.query_map([], |row| row.get(0))?;
-        let mut found = found.collect::<Result<Vec<String>, _>>()?;
+        let mut lines = check.query([])?;
+        let mut found: Vec<String> = Vec::new();
+        loop {
+            match lines.next() {
+                Ok(Some(row)) => found.push(row.get(0)?),
+                Ok(None) => break,
+                // So damaged that the check itself gives up.
+                Err(error) if matches!(store_error(&error), StoreError::Damaged(_)) => {
+                    found.push(error.to_string());
+                    break;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
         found.retain(|line| line != "ok");
         Ok(found)
     }

@@ -18,13 +18,25 @@ use crate::error::{Fail, Res};
 use crate::lanes::Lanes;
 use crate::writer::Writer;
 
-/// A run: rows of a level from a place on.
-pub(crate) const RUN: &str = concat!(
-    "SELECT ",
-    job_columns!(),
-    " FROM job INDEXED BY job_ready \
-     WHERE lane = ?1 AND prio = ?2 AND state = 0 AND (due, id) >= (?3, ?4) ORDER BY due, id LIMIT ?5"
-);
+/// Rows of a level.
+macro_rules! run {
+    ($from:literal) => {
+        concat!(
+            "SELECT ",
+            job_columns!(),
+            " FROM job INDEXED BY job_ready WHERE lane = ?1 AND prio = ?2 AND state = 0 AND ",
+            $from,
+            " LIMIT ?5"
+        )
+    };
+}
+/// A run: rows of a level from a place on. SQLite seeks to the due time only and steps from there to the id, so this is
+/// for when nothing but the place itself can stand there.
+pub(crate) const RUN: &str = run!("(due, id) >= (?3, ?4) ORDER BY due, id");
+/// The first part of a run when rows before the place have been given and not yet changed.
+pub(crate) const RUN_SAME: &str = run!("due = ?3 AND id >= ?4 ORDER BY id");
+/// Its second part.
+pub(crate) const RUN_LATER: &str = run!("due > ?3 ORDER BY due, id");
 
 /// Answers each wish.
 pub(super) fn claimable(writer: &mut Writer, now: i64, queries: &[ClaimQuery<'_>]) -> Res<Vec<Vec<JobRow>>> {
@@ -41,7 +53,8 @@ fn answer(writer: &mut Writer, now: i64, query: &ClaimQuery<'_>) -> Res<Vec<JobR
         Some(lanes) => merge.run(writer.book.due_of(lanes, now).into_iter().peekable())?,
         None => merge.run(writer.book.due().peekable())?,
     }
-    let Merge { taken, heads, damaged, .. } = merge;
+    let Merge { taken, heads, damaged, runs, .. } = merge;
+    writer.runs += runs;
     for (level, head) in heads {
         writer.book.set(level, head);
     }
@@ -50,7 +63,7 @@ fn answer(writer: &mut Writer, now: i64, query: &ClaimQuery<'_>) -> Res<Vec<JobR
         writer.note_damaged(id, &why);
     }
     let given = taken.iter().map(|row| {
-        let level = Level { lane: row.lane.id, prio: row.priority.value() };
+        let level = Level { lane: row.lane.id, prio: row.priority.value().into() };
         (row.job.id.0, (level, Head { due: row.job.available_at.as_millis(), id: row.job.id.0 }))
     });
     writer.given.extend(given);
@@ -91,6 +104,7 @@ struct Merge<'a> {
     /// New heads of the levels that were read.
     heads: Vec<(Level, Option<Head>)>,
     damaged: Vec<(i64, String)>,
+    runs: u64,
 }
 
 /// How reading a level ended.
@@ -120,6 +134,7 @@ impl<'a> Merge<'a> {
             taken: Vec::new(),
             heads: Vec::new(),
             damaged: Vec::new(),
+            runs: 0,
         }
     }
 
@@ -167,9 +182,21 @@ impl<'a> Merge<'a> {
 
     /// Reads a run.
     fn read(&mut self, from: Candidate, runner_up: Option<Candidate>) -> Res<End> {
+        if self.given.is_empty() {
+            return self.walk(RUN, from, runner_up);
+        }
+        match self.walk(RUN_SAME, from, runner_up)? {
+            End::Exhausted => self.walk(RUN_LATER, from, runner_up),
+            end => Ok(end),
+        }
+    }
+
+    /// Reads what one statement gives of a run.
+    fn walk(&mut self, sql: &str, from: Candidate, runner_up: Option<Candidate>) -> Res<End> {
+        self.runs += 1;
         let level = from.level();
         let limit = (self.wanted - self.taken.len()).saturating_add(1);
-        let mut select = self.decoder.conn.prepare_cached(RUN)?;
+        let mut select = self.decoder.conn.prepare_cached(sql)?;
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         let mut rows = select.query(params![level.lane.0, level.prio, from.head.due, from.head.id, limit])?;
         let (mut last, mut seen) = (from.head, 0);

@@ -53,7 +53,7 @@ pub(super) fn insert(writer: &mut Writer, jobs: &[Insert]) -> Res<()> {
 
 /// The level of a row.
 fn level(row: &JobRow) -> Level {
-    Level { lane: row.lane.id, prio: row.priority.value() }
+    Level { lane: row.lane.id, prio: row.priority.value().into() }
 }
 
 /// The place of a row in its level.

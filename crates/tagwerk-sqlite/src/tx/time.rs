@@ -35,11 +35,17 @@ pub(super) fn expired(writer: &mut Writer, now: Timestamp, limit: usize) -> Res<
     due(writer, EXPIRED, (now, limit))
 }
 
-/// Ids first, rows behind: the index alone says which, and damaged rows are passed over.
+/// Ids first, rows behind: the index alone says which. Damaged rows are passed over; when one is met for the first time,
+/// it has taken another row's place, so the look is repeated with room for it.
 fn due(writer: &mut Writer, sql: &str, (now, limit): (Timestamp, usize)) -> Res<Vec<JobRow>> {
-    let wanted = limit.saturating_add(writer.damaged.len());
-    let ids = first_ids(&writer.conn, sql, (now, wanted))?;
-    read_all(writer, ids, limit)
+    loop {
+        let known_damaged = writer.damaged.len();
+        let ids = first_ids(&writer.conn, sql, (now, limit.saturating_add(known_damaged)))?;
+        let rows = read_all(writer, ids, limit)?;
+        if rows.len() == limit || writer.damaged.len() == known_damaged {
+            return Ok(rows);
+        }
+    }
 }
 
 fn first_ids(conn: &Connection, sql: &str, (now, wanted): (Timestamp, usize)) -> Res<Vec<i64>> {

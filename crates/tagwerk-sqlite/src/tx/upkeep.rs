@@ -24,7 +24,8 @@ const TRIM_ATTEMPTS: &str = "DELETE FROM attempt WHERE job = ?1 \
 pub(crate) const NOTE_REFUSED: &str = "UPDATE attempt SET refused = refused + 1, refused_call = ?3, refused_at = ?4 WHERE job = ?1 AND seq = ?2";
 const APPEND_ACTION: &str = "INSERT INTO action (job, n, at, call, version, text) \
      SELECT ?1, coalesce(max(n), 0) + 1, ?2, ?3, ?4, ?5 FROM action WHERE job = ?1";
-const SCAN: &str = "SELECT id, state, finished FROM job WHERE id > ?1 ORDER BY id LIMIT ?2";
+/// A stretch of rows for retention.
+pub(crate) const SCAN: &str = "SELECT id, state, finished FROM job WHERE id > ?1 ORDER BY id LIMIT ?2";
 /// Everything that belongs to a job except its key and its part of the ledger.
 const ERASE: [&str; 6] = [
     "DELETE FROM job WHERE id = ?1",

@@ -31,6 +31,11 @@ impl SqliteBench {
         self.folder.path().join("t.db")
     }
 
+    /// Closes the store; the folder stays until it is dropped.
+    pub(crate) fn close(self) -> TempDir {
+        self.folder
+    }
+
     /// Another connection to the same file, as `sqlite3` would have it.
     pub(crate) fn beside(&self) -> Connection {
         Connection::open(self.path()).expect("another connection")

@@ -3,3 +3,8 @@
 
 mod bench;
 mod conformance;
+mod damage;
+mod log;
+mod opening;
+mod steps;
+mod views;

@@ -1,0 +1,99 @@
+//! Migrations and names.
+
+use tagwerk_core::{AttemptEnd, Cause, FailureClass, Reason, Status, Timestamp};
+use tagwerk_engine::row::Counter;
+
+use super::Place;
+use crate::code::Code;
+use crate::migrate::{self, Migration, Standing};
+
+const SECOND: Migration =
+    Migration { name: "0002_second", sql: "CREATE TABLE second (id INTEGER PRIMARY KEY)" };
+
+#[test]
+fn a_step_is_taken_once() {
+    let place = Place::new();
+    let conn = &place.store.writer.conn;
+    let both = [migrate::ALL[0], SECOND];
+    for _ in 0..2 {
+        let standing = migrate::run(conn, &both, Timestamp::EPOCH).expect("it runs");
+        assert_eq!(standing, Standing::Known(2));
+    }
+    assert_eq!(migrate::version(conn).expect("a version"), 2);
+    assert_eq!(migrate::standing(conn, migrate::ALL).expect("a look"), Standing::Newer(2));
+}
+
+#[test]
+fn a_step_that_fails_leaves_nothing() {
+    let place = Place::new();
+    let conn = &place.store.writer.conn;
+    let broken = Migration {
+        name: "0002_broken",
+        sql: "CREATE TABLE half (id INTEGER); CREATE TABLE job (id INTEGER)",
+    };
+    migrate::run(conn, &[migrate::ALL[0], broken], Timestamp::EPOCH).expect_err("job is there already");
+    assert!(conn.is_autocommit());
+    assert_eq!(migrate::standing(conn, migrate::ALL).expect("a look"), Standing::Known(1));
+    conn.prepare("SELECT 1 FROM half").expect_err("it was rolled back");
+}
+
+#[test]
+fn a_step_that_was_changed_is_refused() {
+    let place = Place::new();
+    let changed = Migration { sql: "-- something else", ..migrate::ALL[0] };
+    let standing = migrate::run(&place.store.writer.conn, &[changed], Timestamp::EPOCH).expect("it looks");
+    assert_eq!(standing, Standing::Changed("0001_init".to_owned()));
+}
+
+#[test]
+fn the_views_name_what_the_program_names() {
+    let place = Place::new();
+    let named = |what: &str, code: i64| -> String {
+        let sql = "SELECT name FROM code_name WHERE what = ?1 AND code = ?2";
+        place.store.writer.conn.query_row(sql, (what, code), |row| row.get(0)).expect("a name")
+    };
+    for value in Status::ALL {
+        assert_eq!(named("status", value.code()), value.name());
+    }
+    for value in FailureClass::ALL {
+        assert_eq!(named("class", value.code()), value.name());
+    }
+    for value in Reason::ALL {
+        assert_eq!(named("reason", value.code()), value.name());
+    }
+    for value in Cause::ALL {
+        assert_eq!(named("cause", value.code()), value.name());
+    }
+    for code in 1..=13 {
+        if let Some(end) = AttemptEnd::from_code(code) {
+            assert_eq!(named("outcome", code), end.name());
+        }
+    }
+}
+
+#[test]
+fn every_code_comes_back() {
+    fn comes_back<T: Code + PartialEq + std::fmt::Debug>() -> usize {
+        let found: Vec<T> = (0..1_000).filter_map(T::from_code).collect();
+        for value in &found {
+            assert_eq!(T::from_code(value.code()), Some(*value));
+        }
+        found.len()
+    }
+    // Pending has three numbers, of which two are for later.
+    assert_eq!(comes_back::<Status>(), 7);
+    assert_eq!(comes_back::<AttemptEnd>(), 9);
+    assert_eq!(comes_back::<tagwerk_core::Call>(), 13);
+    assert_eq!(comes_back::<tagwerk_core::Failure>(), 3 * 6 * 5);
+}
+
+#[test]
+fn the_ledger_has_a_column_for_each_counter() {
+    let place = Place::new();
+    let mut columns =
+        place.store.writer.conn.prepare("SELECT name FROM pragma_table_info('ledger')").expect("a table");
+    let columns: Vec<String> =
+        columns.query_map([], |row| row.get(0)).expect("rows").collect::<Result<_, _>>().expect("names");
+    let counters = Counter::ALL.iter().map(|counter| counter.name());
+    assert!(std::iter::once("lane").chain(counters).eq(columns.iter().map(String::as_str)));
+}

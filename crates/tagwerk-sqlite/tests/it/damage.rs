@@ -1,0 +1,74 @@
+//! F151: rows that cannot be decoded are shown as what they are and stop nobody.
+
+use rusqlite::params;
+use tagwerk_core::JobId;
+use tagwerk_engine::store::{ListQuery, Listed, StoreError};
+use tagwerk_engine::testing::conformance::Bench as _;
+
+use crate::bench::SqliteBench;
+use crate::steps::{add, at, job, take, write};
+
+/// What may happen to a row behind the store's back.
+const DAMAGE: &[&str] = &[
+    "UPDATE job SET state = 77 WHERE id = ?1",
+    "UPDATE job SET state = 1 WHERE id = ?1",
+    "UPDATE job SET prio = 300 WHERE id = ?1",
+    "UPDATE job SET lane = 12345 WHERE id = ?1",
+    "UPDATE job SET flags = 128 WHERE id = ?1",
+    "UPDATE job SET flags = -1 WHERE id = ?1",
+    "UPDATE job SET attempt = -5 WHERE id = ?1",
+    "UPDATE job SET failure = 999 WHERE id = ?1",
+    "UPDATE job SET max_retries = 99999999999 WHERE id = ?1",
+    "DELETE FROM detail WHERE job = ?1",
+    "UPDATE detail SET subject_kind = 'order' WHERE job = ?1",
+    "UPDATE detail SET correlation_id = CAST(x'ff' AS TEXT) WHERE job = ?1",
+    "UPDATE detail SET scope = 9 WHERE job = ?1",
+];
+
+#[test]
+fn f151_damaged_rows_of_every_kind_are_shown_and_passed_over() {
+    for damage in DAMAGE {
+        let mut bench = SqliteBench::new();
+        write(bench.store(), |tx| add(tx, &vec![job(); 5]));
+        let conn = bench.beside();
+        conn.pragma_update(None, "ignore_check_constraints", true).expect("a pragma");
+        assert_eq!(conn.execute(damage, params![2]), Ok(1), "{damage}");
+        bench.reopen();
+
+        let readers = bench.store().readers();
+        let mut snapshot = readers.snapshot().expect("a snapshot");
+        let whole = ListQuery { limit: 9, ..ListQuery::default() };
+        let listing = snapshot.list(&whole).expect("a list");
+        let damaged = |row: &Listed| matches!(row, Listed::Damaged { id: JobId(2), why } if !why.is_empty());
+        assert_eq!((listing.rows.len(), listing.next), (5, None), "{damage}");
+        assert_eq!(listing.rows.iter().filter(|row| damaged(row)).count(), 1, "{damage}: {:?}", listing.rows);
+        assert!(snapshot.jobs(&[JobId(2)]).expect("jobs")[0].as_ref().is_some_and(damaged), "{damage}");
+        assert_eq!(snapshot.scan(JobId(0), 9).expect("rows").iter().filter(|row| damaged(row)).count(), 1);
+        snapshot.counts().expect("counts");
+        drop(snapshot);
+
+        let taken = write(bench.store(), |tx| take(tx, at(0), 9));
+        let hot = damage.contains("UPDATE job");
+        assert_eq!(taken.len(), if hot { 4 } else { 5 }, "{damage}");
+        let mut tx = bench.store().begin().expect("a transaction");
+        if hot {
+            assert!(matches!(tx.load(&[JobId(2)]), Err(StoreError::Other(why)) if why.contains("job 2")));
+        }
+    }
+}
+
+#[test]
+fn damage_to_the_file_itself_is_told() {
+    let mut bench = SqliteBench::new();
+    write(bench.store(), |tx| add(tx, &vec![job(); 5_000]));
+    let path = bench.path();
+    let _folder = bench.close();
+    let mut bytes = std::fs::read(&path).expect("the file");
+    let half = bytes.len() / 2;
+    bytes[half..half + 40_960].fill(0xA5);
+    std::fs::write(&path, bytes).expect("the file");
+    let readers = tagwerk_sqlite::SqliteStore::open_read_only(&path).expect("readers");
+    let mut snapshot = tagwerk_engine::store::Readers::snapshot(&*readers).expect("a snapshot");
+    let found = snapshot.integrity().expect("a check");
+    assert!(!found.is_empty());
+}
