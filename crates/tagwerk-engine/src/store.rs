@@ -13,6 +13,8 @@
 //!    after the row was deleted, and stay below 2^53.
 //! 6. Claim order is exact within a transaction's view: priority descending, due time, id.
 //! 7. Methods are plural, so that a store with a network between may answer each in one round trip.
+//! 8. A row that cannot be decoded stands in nobody's way: every search passes it over, [`Read`] shows it as
+//!    [`Listed::Damaged`], and only [`Tx::load`] of that very row fails, with [`StoreError::Other`].
 
 use std::sync::Arc;
 
@@ -104,7 +106,7 @@ pub struct PayloadWrite {
     pub at: Timestamp,
 }
 
-/// Which jobs a claim may take. Empty lists mean: all.
+/// Which jobs a claim may take. An empty list lets nothing pass.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Filter {
     /// Names of queues; `None` = all.
@@ -177,21 +179,21 @@ pub trait Tx {
     fn put(&mut self, changes: &[Change]) -> StoreResult<()>;
     /// Writes new payloads.
     fn put_payloads(&mut self, payloads: &[PayloadWrite]) -> StoreResult<()>;
-    /// Reads and locks claimable rows (pending, due at `now`) for each wish, in claim order; no row is given twice. What a
-    /// call returned must be changed by [`Tx::put`] to something that is no longer claimable before the transaction
-    /// commits or `claimable` is called again: the store may have moved its own hints past these rows.
+    /// Reads and locks claimable rows (pending, due at `now`, expired or not) for each wish, in claim order; no row is
+    /// given twice. What a call returned must be changed by [`Tx::put`] to something that is no longer claimable before
+    /// the transaction commits or `claimable` is called again: the store may have moved its own hints past these rows.
     fn claimable(&mut self, now: Timestamp, queries: &[ClaimQuery<'_>]) -> StoreResult<Vec<Vec<JobRow>>>;
     /// The earliest due time after `now` among the pending rows that pass the filter.
     fn next_due(&mut self, now: Timestamp, filter: &Filter) -> StoreResult<Option<Timestamp>>;
-    /// Running rows whose attempt is over at `now`, oldest end first.
+    /// Running rows whose attempt is over at `now`, oldest end first, then by id.
     fn overdue(&mut self, now: Timestamp, limit: usize) -> StoreResult<Vec<JobRow>>;
-    /// Pending rows whose maximum age is reached at `now`, oldest first.
+    /// Pending rows whose maximum age is reached at `now`, oldest first, then by id.
     fn expired(&mut self, now: Timestamp, limit: usize) -> StoreResult<Vec<JobRow>>;
     /// Running rows of this worker claimed with this `request_id`, in id order.
     fn claimed_by_request(&mut self, worker: &str, request_id: &str) -> StoreResult<Vec<JobRow>>;
     /// Reads and locks keys; `None` where there is none.
     fn keys(&mut self, keys: &[&str]) -> StoreResult<Vec<Option<KeyRow>>>;
-    /// Writes keys, guarded.
+    /// Writes keys in this order, guarded. All or none.
     fn put_keys(&mut self, writes: &[KeyWrite]) -> StoreResult<()>;
     /// Keys with a tombstone, in key order behind `after`.
     fn tombstones(&mut self, after: &str, limit: usize) -> StoreResult<Vec<KeyRow>>;
@@ -199,7 +201,7 @@ pub trait Tx {
     fn attempts(&mut self, ids: &[JobId]) -> StoreResult<Vec<Vec<Attempt>>>;
     /// Adds attempts or replaces those with the same `seq`. Keeps the first 10 and the last 90 of each job.
     fn put_attempts(&mut self, attempts: &[(JobId, Attempt)]) -> StoreResult<()>;
-    /// Notes a call that was refused as stale on the attempt with this `seq`.
+    /// Notes a call that was refused as stale on the attempt with this `seq`; nothing if the history does not have it.
     fn note_refused(&mut self, refused: &[(JobId, u32, Call, Timestamp)]) -> StoreResult<()>;
     /// Adds operator actions to the histories.
     fn append_actions(&mut self, actions: &[ActionRow]) -> StoreResult<()>;
@@ -233,7 +235,7 @@ pub trait Readers: Send + Sync {
 /// A row in a list: a job, or the trace of one that cannot be read.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Listed {
-    /// A job with everything but payload, result and checkpoint, which are left empty.
+    /// A job. In lists and scans payload, result and checkpoint may be left empty; in lists they are.
     Job(Box<FullJob>),
     /// A row that cannot be decoded; it stays where it is and is shown as damaged.
     Damaged {

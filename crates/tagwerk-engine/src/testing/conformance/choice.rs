@@ -31,7 +31,7 @@ pub fn filters_choose_by_type_and_queue(bench: &mut dyn Bench) {
     let rows = write(bench, |tx| add(tx, &drafts));
     let both =
         |queues: &[&str], types: &[&str]| Filter { queues: Some(owned(queues)), types: Some(owned(types)) };
-    let cases: [(Filter, &[usize]); 11] = [
+    let cases: [(Filter, &[usize]); 13] = [
         (all(), &[0, 1, 2, 3, 4]),
         (of_types(&["t1"]), &[0, 2]),
         (of_types(&["t3", "t1"]), &[0, 2, 4]),
@@ -42,6 +42,8 @@ pub fn filters_choose_by_type_and_queue(bench: &mut dyn Bench) {
         (of_types(&["t1", "t1", "t1"]), &[0, 2]),
         (of_queues(&["q1", "nobody", "q1"]), &[0, 1]),
         (of_types(&["nobody"]), &[]),
+        (of_types(&[]), &[]),
+        (of_queues(&[]), &[]),
         (of_types(&["T1", "t1 ", "t"]), &[]),
     ];
     for (filter, expected) in cases {

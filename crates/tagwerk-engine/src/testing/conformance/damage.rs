@@ -8,7 +8,7 @@ use super::steps::{
 };
 use super::{Bench, Hook, not_run};
 use crate::row::JobRow;
-use crate::store::{ListQuery, Listed, PruneQuery};
+use crate::store::{ListQuery, Listed, PruneQuery, StoreError};
 
 fn damage(bench: &mut dyn Bench, row: &JobRow) -> Hook {
     let hook = bench.damage(row.job.id);
@@ -80,4 +80,15 @@ pub fn f151_a_damaged_row_is_shown_as_damaged(bench: &mut dyn Bench) {
         let damaged: Vec<bool> = shown.iter().map(|row| matches!(row, Listed::Damaged { .. })).collect();
         assert_eq!(damaged, [false, true, false]);
     }
+}
+
+/// F151: whoever asks for it by its number gets an error, and whoever asks for others gets them.
+pub fn f151_only_who_asks_for_a_damaged_row_fails(bench: &mut dyn Bench) {
+    let rows = write(bench, |tx| add(tx, &vec![job(); 2]));
+    if damage(bench, &rows[0]) == Hook::Missing {
+        return;
+    }
+    let failed = undo(bench, |tx| tx.load(&[rows[1].job.id, rows[0].job.id]));
+    assert!(matches!(failed, Err(StoreError::Other(_))), "{failed:?}");
+    assert_eq!(undo(bench, |tx| tx.load(&ids(&rows[1..])).expect("rows are read")), [Some(rows[1].clone())]);
 }
