@@ -1,6 +1,6 @@
 //! The reference store: maps in memory, whole transactions on a cheap copy.
 //!
-//! It is durable in the way a test needs: a [`MemoryStore`] is a handle to a [`Disk`], and what was committed to the
+//! It is durable in the way a test needs: a [`MemoryStore`] is a handle to a disk, and what was committed to the
 //! disk stays there when the handle, the transaction or the whole engine is dropped in the middle of its work. So a
 //! simulated crash loses exactly what was not committed.
 //!
