@@ -1,6 +1,6 @@
 //! Interned lanes as a connection remembers them. Rows of `lane` never change, so what was read once stays true.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use rusqlite::Connection;
@@ -20,6 +20,7 @@ const INSERT_LANE: &str = "INSERT INTO lane (queue, type) SELECT queue.id, type.
 pub(crate) struct Lanes {
     by_id: HashMap<LaneId, Lane>,
     by_queue: HashMap<Arc<str>, HashMap<Arc<str>, LaneId>>,
+    by_kind: HashMap<Arc<str>, BTreeSet<LaneId>>,
     newest: i64,
 }
 
@@ -27,11 +28,6 @@ impl Lanes {
     /// The lane with this number.
     pub(crate) fn get(&self, id: LaneId) -> Option<&Lane> {
         self.by_id.get(&id)
-    }
-
-    /// All lanes.
-    pub(crate) fn all(&self) -> impl Iterator<Item = &Lane> {
-        self.by_id.values()
     }
 
     /// The lane of this queue and type.
@@ -42,6 +38,11 @@ impl Lanes {
     /// The lanes of this queue.
     pub(crate) fn of_queue<'a>(&'a self, queue: &str) -> impl Iterator<Item = LaneId> + use<'a> {
         self.by_queue.get(queue).into_iter().flat_map(|kinds| kinds.values().copied())
+    }
+
+    /// The lanes of this type.
+    pub(crate) fn of_kind<'a>(&'a self, kind: &str) -> impl Iterator<Item = LaneId> + use<'a> {
+        self.by_kind.get(kind).into_iter().flatten().copied()
     }
 
     /// Reads the lanes that are not yet known.
@@ -72,15 +73,20 @@ impl Lanes {
             if let Some(kinds) = self.by_queue.get_mut(&lane.queue) {
                 kinds.remove(&lane.kind);
             }
+            if let Some(lanes) = self.by_kind.get_mut(&lane.kind) {
+                lanes.remove(&id);
+            }
             self.newest = self.newest.min(id.0 - 1);
         }
     }
 
     fn remember(&mut self, id: LaneId, queue: &str, kind: &str) -> Lane {
-        let known = self.by_queue.get_key_value(queue).map(|(name, _)| Arc::clone(name));
-        let queue = known.unwrap_or_else(|| queue.into());
-        let lane = Lane { id, queue: Arc::clone(&queue), kind: kind.into() };
-        self.by_queue.entry(queue).or_default().insert(Arc::clone(&lane.kind), id);
+        let queue =
+            self.by_queue.get_key_value(queue).map_or_else(|| queue.into(), |(name, _)| Arc::clone(name));
+        let kind = self.by_kind.get_key_value(kind).map_or_else(|| kind.into(), |(name, _)| Arc::clone(name));
+        let lane = Lane { id, queue: Arc::clone(&queue), kind: Arc::clone(&kind) };
+        self.by_queue.entry(queue).or_default().insert(Arc::clone(&kind), id);
+        self.by_kind.entry(kind).or_default().insert(id);
         self.by_id.insert(id, lane.clone());
         self.newest = self.newest.max(id.0);
         lane

@@ -38,7 +38,8 @@ pub struct Options {
     pub new_secret: [u8; 32],
     /// Snapshots that can be open at once.
     pub readers: usize,
-    /// Memory for pages of the writer. The hot pages of a queue of ten million jobs fit into the default.
+    /// Memory for pages of the writer. The hot pages of a queue of ten million jobs fit into the default, the system's
+    /// own cache holds the rest. More is slower: at some commits SQLite looks at every page of its cache.
     pub cache_bytes: u64,
     /// Memory for pages of each reader.
     pub reader_cache_bytes: u64,
@@ -50,6 +51,9 @@ pub struct Options {
     pub wal_restart_bytes: u64,
     /// Size to which the write-ahead log is cut back when it had to grow beyond it.
     pub wal_limit_bytes: u64,
+    /// A write-ahead log of this size is kept when nothing is written: writing into a file that is there already is faster
+    /// than letting it grow.
+    pub wal_warm_bytes: u64,
 }
 
 impl Options {
@@ -61,12 +65,13 @@ impl Options {
             now,
             new_secret,
             readers: 4,
-            cache_bytes: 64 * MIB,
+            cache_bytes: 16 * MIB,
             reader_cache_bytes: 4 * MIB,
             busy_timeout: Duration::from_secs(5),
             reader_wait: Duration::from_secs(5),
             wal_restart_bytes: 24 * MIB,
             wal_limit_bytes: 64 * MIB,
+            wal_warm_bytes: 4 * MIB,
         }
     }
 }

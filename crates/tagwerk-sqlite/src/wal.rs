@@ -3,9 +3,10 @@
 //! A thread of its own copies the log back into the file while the committer goes on writing (a *passive* checkpoint), so
 //! that no commit pays for it. A log that is never empty is never written from its start again, so beyond a bound the
 //! committer, between two transactions, lets the little that is left be copied and waits a moment for readers on old
-//! snapshots (*restart*). When nothing was written for a while, the log is cut to nothing (*truncate*).
+//! snapshots (*restart*). When nothing was written for a while, a long log is cut to nothing (*truncate*). A short one is
+//! left alone, copied or not: a log that starts anew costs its next commit one more sync.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -15,15 +16,17 @@ use rusqlite::Connection;
 
 use crate::connect::{self, Setup};
 use crate::error::{Fail, Res};
-use crate::open::Options;
+use crate::open::{Options, beside};
 
 const LOOK: &str = "PRAGMA wal_checkpoint(NOOP)";
 const PASSIVE: &str = "PRAGMA wal_checkpoint(PASSIVE)";
 const RESTART: &str = "PRAGMA wal_checkpoint(RESTART)";
 const TRUNCATE: &str = "PRAGMA wal_checkpoint(TRUNCATE)";
 
-/// Pages in the log that are worth a passive checkpoint before the second is over.
+/// Pages not yet copied that are worth a passive checkpoint at once.
 const PASSIVE_PAGES: i64 = 1024;
+/// Pages not yet copied that are worth a passive checkpoint at the next housekeeping.
+const LEISURELY_PAGES: i64 = 256;
 /// How long a restart waits for readers on old snapshots.
 const RESTART_WAIT: Duration = Duration::from_millis(100);
 /// Each failed restart doubles the growth after which the next is tried, so that a reader that never ends (somebody's
@@ -50,6 +53,8 @@ pub(crate) struct Checkpointer {
     /// Restarts that failed since the last that did not.
     failed_restarts: u32,
     at_last_housekeeping: Log,
+    path: PathBuf,
+    warm_bytes: u64,
 }
 
 impl Checkpointer {
@@ -82,6 +87,8 @@ impl Checkpointer {
             patience: 0,
             failed_restarts: 0,
             at_last_housekeeping: Log::default(),
+            path: beside(path, "-wal"),
+            warm_bytes: options.wal_warm_bytes,
         })
     }
 
@@ -99,13 +106,14 @@ impl Checkpointer {
     pub(crate) fn housekeeping(&mut self, conn: &Connection) -> Res<()> {
         let log = checkpoint(conn, LOOK)?;
         let is_idle = log.pages == self.at_last_housekeeping.pages;
-        if is_idle && log.pages > 0 && log.pages == log.copied {
+        let is_long = std::fs::metadata(&self.path).is_ok_and(|file| file.len() > self.warm_bytes);
+        if is_idle && is_long && log.pages == log.copied {
             let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
             conn.busy_timeout(Duration::ZERO)?;
             let truncated = checkpoint(conn, TRUNCATE);
             conn.busy_timeout(self.busy_timeout)?;
             truncated?;
-        } else if log.pages > log.copied {
+        } else if log.pages - log.copied >= LEISURELY_PAGES || (is_idle && is_long) {
             self.wake();
         }
         self.at_last_housekeeping = log;

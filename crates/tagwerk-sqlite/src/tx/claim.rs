@@ -79,7 +79,7 @@ fn lanes_of(lanes: &Lanes, filter: &Filter) -> Option<Vec<LaneId>> {
             pairs.filter_map(|(queue, kind)| lanes.find(queue, kind)).map(|lane| lane.id).collect()
         }
         (Some(queues), None) => queues.iter().flat_map(|queue| lanes.of_queue(queue)).collect(),
-        (None, Some(_)) => lanes.all().filter(|lane| filter.matches(lane)).map(|lane| lane.id).collect(),
+        (None, Some(kinds)) => kinds.iter().flat_map(|kind| lanes.of_kind(kind)).collect(),
     };
     // A name may be given twice.
     matched.sort_unstable();

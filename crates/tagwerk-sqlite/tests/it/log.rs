@@ -18,7 +18,12 @@ fn wal_bytes(store: &SqliteStore) -> u64 {
 #[test]
 fn f049_the_log_stays_short_while_readers_never_stop_and_shrinks_when_writers_do() {
     let folder = tempfile::tempdir().expect("a folder");
-    let bounds = Options { wal_restart_bytes: 512 * KIB, wal_limit_bytes: 2_048 * KIB, ..options() };
+    let bounds = Options {
+        wal_restart_bytes: 512 * KIB,
+        wal_limit_bytes: 2_048 * KIB,
+        wal_warm_bytes: 64 * KIB,
+        ..options()
+    };
     let mut store = SqliteStore::open(&folder.path().join("t.db"), &bounds).expect("a store");
     let readers = store.readers();
     let stop = AtomicBool::new(false);
