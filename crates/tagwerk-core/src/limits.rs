@@ -57,7 +57,7 @@ pub const PROGRESS_MESSAGE_MAX_BYTES: usize = KIB;
 
 // ---- Retries and losses ----
 
-/// Retries allowed. 1,000 with the default back-off last six weeks; more is a schedule, not a retry.
+/// Retries allowed. 1,000 with the default back-off take up to six weeks; more is a schedule, not a retry.
 pub const MAX_RETRIES: Range<u32> = Range { min: 0, max: 1_000 };
 /// Retries of a job that names none: outlasts a restart of whatever the job calls.
 pub const MAX_RETRIES_DEFAULT: u32 = 3;
@@ -105,7 +105,8 @@ pub const TIMEOUT_MS: Range<i64> = Range { min: 1, max: DELAY_MAX_MS };
 pub const DEFAULT_TTL_MS: i64 = 30 * DAY_MS;
 /// `idempotency_ttl`: 0 holds until the end of the job and no longer.
 pub const TTL_MS: Range<i64> = Range { min: 0, max: DELAY_MAX_MS };
-/// How long a claim, or a look at a job, may wait: below the usual 60 to 100 s after which proxies give up.
+/// How long a claim, or a look at a job, may wait. Proxies commonly cut what is silent for longer, and asking again is
+/// cheap.
 pub const WAIT_MAX_MS: i64 = 60 * SECOND_MS;
 
 // ---- Housekeeping ----
@@ -212,8 +213,13 @@ pub const HEAD_MAX_BYTES: usize = 64 * KIB;
 pub const BODY_PAUSE_MS: i64 = 15 * SECOND_MS;
 /// Longest time for a whole body: the largest one passes at half a megabyte a second.
 pub const BODY_READ_MS: i64 = 120 * SECOND_MS;
-/// Bytes of bodies being read or worked on at the same time: two of the largest. With what is made of them while they
-/// are worked on, memory stays below four times this.
+/// Up to this size a body counts as small: every call of a worker does. Small ones have a room of their own, so that a
+/// heartbeat does not wait behind bulk enqueues.
+pub const SMALL_BODY_BYTES: usize = 64 * KIB;
+/// Bytes of small bodies being read or worked on at the same time: 512 of the largest, many thousands of usual ones.
+pub const SMALL_BODIES_IN_FLIGHT_BYTES: usize = 32 * MIB;
+/// Bytes of large bodies being read or worked on at the same time: two of the largest. With what is made of them while
+/// they are worked on, memory stays below four times this.
 pub const BODIES_IN_FLIGHT_BYTES: usize = 2 * BULK_BODY_MAX_BYTES;
 /// How long a request waits for room among the bodies in flight, or for a turn to read, before it is answered with 503:
 /// less than the patience of usual clients, so that they hear it.
@@ -224,6 +230,17 @@ pub const STREAMS_MAX: u32 = 250;
 pub const WRITE_PAUSE_MS: i64 = 60 * SECOND_MS;
 /// Reads of the store at the same time: more would only wait for each other on the usual machine.
 pub const READS_AT_ONCE: usize = 8;
+/// Error text in lists and bulk answers: enough to tell one failure from another. The whole text is shown with the job
+/// itself; without this a page of failed jobs could have 16 MiB.
+pub const LIST_ERROR_MAX_BYTES: usize = KIB;
+/// After an empty claim that did not wait: seconds until the next is advised. More would be the delay of a job that is
+/// enqueued meanwhile; who wants none asks with `wait_seconds`.
+pub const CLAIM_AGAIN_MAX_S: i64 = 5;
+/// Jobs of a worker that the list of workers names one by one; more only repeat themselves.
+pub const WORKER_JOBS_SHOWN: usize = 100;
+/// Pages of failed jobs that one page of the review list looks through for its filters, so that a filter which fits
+/// nothing costs a bounded scan.
+pub const REVIEW_SCAN_PAGES: usize = 10;
 /// How long a shutdown waits for requests that are under way: less than the 30 s after which process managers kill.
 pub const SHUTDOWN_MS: i64 = 10 * SECOND_MS;
 /// The committer rewrites `served_until` each second; if it has not committed for this long, it stands still and

@@ -1,4 +1,5 @@
-//! The real world: clock and randomness. The only file of the server that reads either; everything else is handed them.
+//! The real world: clock, randomness, what the process may use. The only file of the server that reads these; everything
+//! else is handed them.
 //!
 //! The clock is the wall clock at the start plus monotonic time, so that it does not jitter. A wall clock that was put
 //! forward or back is taken over at once: from half a second on the difference counts as a step, and the engine moves
@@ -114,6 +115,16 @@ fn fetch() -> Result<Vec<u64>, getrandom::Error> {
     let mut bytes = [0; 8 * BUFFERED];
     getrandom::fill(&mut bytes)?;
     Ok(bytes.as_chunks().0.iter().map(|chunk| u64::from_le_bytes(*chunk)).collect())
+}
+
+/// Lets this process open as many files as the system allows it, and returns how many that is; `None` for no limit.
+pub(crate) fn raise_file_limit() -> Option<u64> {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let now = getrlimit(Resource::Nofile);
+    let wanted = Rlimit { current: now.maximum, maximum: now.maximum };
+    // Where raising is not allowed the present limit is what there is.
+    setrlimit(Resource::Nofile, wanted).ok();
+    getrlimit(Resource::Nofile).current
 }
 
 #[cfg(test)]

@@ -1,0 +1,151 @@
+//! From async to the engine and back: a command goes in with one end of a channel, the other end is awaited.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use axum::body::{Body, Bytes, HttpBody};
+use hyper::body::{Frame, SizeHint};
+use tagwerk_core::{JobId, LeaseBits};
+use tagwerk_engine::Engine;
+use tagwerk_engine::command::{ClaimAnswer, EngineError, WorkAnswer};
+use tagwerk_engine::message::ReplyTo;
+use tagwerk_engine::ports::{Reply, Responder};
+use tokio::sync::oneshot;
+
+/// The sending end, as the engine knows it.
+struct Slot<T>(oneshot::Sender<T>);
+
+impl<T: Send> Responder<T> for Slot<T> {
+    fn is_waiting(&self) -> bool {
+        !self.0.is_closed()
+    }
+
+    fn answer(self: Box<Self>, answer: T) -> Result<(), T> {
+        self.0.send(answer)
+    }
+}
+
+/// A place for an answer, and where it will be.
+pub(super) fn slot<T: Send + 'static>() -> (Reply<T>, oneshot::Receiver<T>) {
+    let (sender, receiver) = oneshot::channel();
+    (Box::new(Slot(sender)), receiver)
+}
+
+/// Sends a command and waits for its answer.
+pub(super) async fn ask<T: Send + 'static>(send: impl FnOnce(ReplyTo<T>)) -> Result<T, EngineError> {
+    let (reply, answer) = slot();
+    send(reply);
+    // An engine that dropped the command without an answer has panicked.
+    answer.await.unwrap_or(Err(EngineError::Internal))
+}
+
+/// An answer that may hold leases.
+pub(super) trait HandsOut: Send + 'static {
+    /// The leases that are lost if nobody gets the answer.
+    fn leases(&self) -> Vec<(JobId, LeaseBits)>;
+}
+
+impl HandsOut for ClaimAnswer {
+    fn leases(&self) -> Vec<(JobId, LeaseBits)> {
+        // A replayed answer belongs to a worker that has its leases already.
+        if self.replayed {
+            return Vec::new();
+        }
+        let bits = |claimed: &tagwerk_engine::command::Claimed| {
+            let job = &claimed.job.row.job;
+            job.lease.as_ref().map(|lease| (job.id, lease.bits))
+        };
+        self.jobs.iter().filter_map(bits).collect()
+    }
+}
+
+impl HandsOut for WorkAnswer {
+    fn leases(&self) -> Vec<(JobId, LeaseBits)> {
+        self.claimed.as_ref().map(HandsOut::leases).unwrap_or_default()
+    }
+}
+
+/// Leases on their way to a worker. Dropped before the answer was handed to the connection, they are given back, so that
+/// a worker that has gone away burns no attempt.
+pub(super) struct Leases {
+    engine: Engine,
+    leases: Vec<(JobId, LeaseBits)>,
+}
+
+impl Leases {
+    fn delivered(mut self) {
+        self.leases.clear();
+    }
+
+    /// A body that takes the leases along.
+    pub(super) fn body(self, bytes: Bytes) -> Body {
+        Body::new(LeaseBody { bytes: Some(bytes), leases: Some(self) })
+    }
+}
+
+impl Drop for Leases {
+    fn drop(&mut self) {
+        if !self.leases.is_empty() {
+            tracing::debug!(leases = self.leases.len(), "a claimer went away before its answer was written");
+            self.engine.give_back(std::mem::take(&mut self.leases));
+        }
+    }
+}
+
+/// Waits for an answer with leases. If whoever waits is dropped, an answer that is already in the channel is given back.
+struct Waiting<T: HandsOut> {
+    engine: Engine,
+    answer: oneshot::Receiver<Result<T, EngineError>>,
+}
+
+impl<T: HandsOut> Drop for Waiting<T> {
+    fn drop(&mut self) {
+        self.answer.close();
+        if let Ok(Ok(answer)) = self.answer.try_recv() {
+            drop(Leases { engine: self.engine.clone(), leases: answer.leases() });
+        }
+    }
+}
+
+/// Sends a command whose answer may hold leases and waits for it.
+pub(super) async fn ask_for_leases<T: HandsOut>(
+    engine: &Engine,
+    send: impl FnOnce(ReplyTo<T>),
+) -> Result<(T, Leases), EngineError> {
+    let (reply, answer) = slot();
+    let mut waiting = Waiting { engine: engine.clone(), answer };
+    send(reply);
+    let answer = (&mut waiting.answer).await.unwrap_or(Err(EngineError::Internal))?;
+    let leases = Leases { engine: engine.clone(), leases: answer.leases() };
+    Ok((answer, leases))
+}
+
+/// A body in one piece that counts as delivered when the connection takes it.
+struct LeaseBody {
+    bytes: Option<Bytes>,
+    leases: Option<Leases>,
+}
+
+impl HttpBody for LeaseBody {
+    type Data = Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        let Some(bytes) = self.bytes.take() else { return Poll::Ready(None) };
+        if let Some(leases) = self.leases.take() {
+            leases.delivered();
+        }
+        Poll::Ready(Some(Ok(Frame::data(bytes))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.bytes.is_none()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
+    }
+}

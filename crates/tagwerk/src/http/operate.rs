@@ -1,0 +1,77 @@
+//! What operators do to single jobs.
+
+use std::sync::Arc;
+
+use axum::body::HttpBody;
+use axum::extract::{Request, State};
+use http::header::IF_MATCH;
+use tagwerk_api::problem::Code;
+use tagwerk_engine::command::Operate;
+
+use super::ask::ask;
+use super::problem::Refused;
+use super::reply::Answer;
+use super::sent::{NoQuery, PathId, Query, Sent, single};
+use super::{App, decode, jobs};
+
+type Shared = State<Arc<App>>;
+
+/// `POST /jobs/{id}/cancel`
+pub(super) async fn cancel(State(app): Shared, PathId(id): PathId, _: NoQuery, sent: Sent) -> Answer {
+    let seen = sent.single(IF_MATCH.as_str())?;
+    let read =
+        sent.decode(&app, move |door, body| door.cancel(body, seen.as_ref().map(|seen| seen.as_bytes())));
+    let command = decode::cancel(id, read.await?);
+    operate(&app, command).await
+}
+
+/// `POST /jobs/{id}/retry`
+pub(super) async fn retry(State(app): Shared, PathId(id): PathId, _: NoQuery, sent: Sent) -> Answer {
+    let seen = sent.single(IF_MATCH.as_str())?;
+    let read =
+        sent.decode(&app, move |door, body| door.retry(body, seen.as_ref().map(|seen| seen.as_bytes())));
+    let command = decode::retry_job(id, read.await?);
+    operate(&app, command).await
+}
+
+/// `POST /jobs/{id}/discard`
+pub(super) async fn discard(State(app): Shared, PathId(id): PathId, _: NoQuery, sent: Sent) -> Answer {
+    let seen = sent.single(IF_MATCH.as_str())?;
+    let read =
+        sent.decode(&app, move |door, body| door.discard(body, seen.as_ref().map(|seen| seen.as_bytes())));
+    let command = decode::discard(id, read.await?);
+    operate(&app, command).await
+}
+
+/// `POST /jobs/{id}/force-fail`
+pub(super) async fn force_fail(State(app): Shared, PathId(id): PathId, _: NoQuery, sent: Sent) -> Answer {
+    let seen = sent.single(IF_MATCH.as_str())?;
+    let read =
+        sent.decode(&app, move |door, body| door.force_fail(body, seen.as_ref().map(|seen| seen.as_bytes())));
+    let command = decode::force_fail(id, read.await?);
+    operate(&app, command).await
+}
+
+/// `DELETE /jobs/{id}`
+pub(super) async fn delete(
+    State(app): Shared,
+    PathId(id): PathId,
+    Query(query): Query,
+    request: Request,
+) -> Answer {
+    // A body here would be ignored on its way, and with it the version that somebody meant to guard the call with.
+    if !request.body().is_end_stream() {
+        let detail = "DELETE takes no body; give seen_version in the query, or the header If-Match";
+        return Err(Refused::new(Code::InvalidRequest, detail));
+    }
+    let seen = single(request.headers(), IF_MATCH.as_str())?;
+    let delete = app.door.delete(&query, seen.as_ref().map(|seen| seen.as_bytes()))?;
+    operate(&app, decode::delete(id, delete)).await
+}
+
+async fn operate(app: &App, command: Operate) -> Answer {
+    match ask(|reply| app.engine.operate(command, reply)).await? {
+        Ok(answer) => jobs::shown(app, *answer.job),
+        Err(refusal) => Err(jobs::refused(app, refusal).await),
+    }
+}

@@ -1,0 +1,216 @@
+//! From the engine to the wire: total conversions of what is shown. `owner` comes from the settings of the job's type.
+
+mod history;
+mod names;
+
+use tagwerk_api::answer::{
+    BulkClaimAnswer, ClaimedJob, EnqueueAnswer, Enqueued as EnqueuedView, Failure, HeartbeatAnswer, Job,
+    JobSummary, Tombstone,
+};
+use tagwerk_api::request::{Progress, RetrySettings, Subject, TypeSettings};
+use tagwerk_api::{Json, LeaseToken, PriorityLabel, Seconds, Time};
+use tagwerk_core::limits::check::cut_text;
+use tagwerk_core::{JobId, RetryOverrides, Timestamp, limits};
+use tagwerk_engine::command::{ClaimAnswer, Claimed, Enqueued};
+use tagwerk_engine::row::{self, FullJob};
+
+use super::owners::Owners;
+
+pub(super) use history::{action, attempt, explain, live_attempt};
+pub(super) use names::{class_matches, reason_matches};
+
+/// A time.
+pub(super) const fn time(at: Timestamp) -> Time {
+    Time::from_ms(at.as_millis())
+}
+
+/// Time since then; never negative, whatever the clocks do.
+pub(super) fn age(since: Timestamp, now: Timestamp) -> Seconds {
+    Seconds::from_ms(now.since_ms(since).max(0))
+}
+
+/// The list form of a job. Its error is cut to a line or two.
+pub(super) fn summary(full: &FullJob, owner: Option<String>) -> JobSummary {
+    let mut summary = whole_summary(full, owner);
+    if let Some(error) = &mut summary.error {
+        let cut = cut_text(error, limits::LIST_ERROR_MAX_BYTES).into_owned();
+        *error = cut;
+    }
+    summary
+}
+
+fn whole_summary(full: &FullJob, owner: Option<String>) -> JobSummary {
+    let (FullJob { row, detail }, job) = (full, &full.row.job);
+    let lease = job.lease.as_ref();
+    JobSummary {
+        id: job.id.0,
+        job_type: row.lane.kind.to_string(),
+        queue: row.lane.queue.to_string(),
+        status: names::status(job.status),
+        version: job.version,
+        priority: PriorityLabel::of(row.priority.value()),
+        priority_value: row.priority.value(),
+        attempt: job.attempt,
+        attempts_left: job.attempts_left(),
+        is_last_attempt: job.is_last_attempt(),
+        retry_count: job.retry_count,
+        max_retries: job.max_retries,
+        lease_losses: job.lease_losses,
+        max_lease_losses: job.max_lease_losses,
+        release_count: job.release_count,
+        available_at: time(job.available_at),
+        expires_at: job.expires_at.map(time),
+        max_age_seconds: job.max_age_ms.map(Seconds::from_ms),
+        lease_seconds: detail.lease_ms.map(Seconds::from_ms),
+        timeout_seconds: detail.timeout_ms.map(Seconds::from_ms),
+        retry: retry(detail.retry),
+        on_unknown: names::on_unknown(job.on_unknown),
+        idempotency_key: detail.key.clone(),
+        idempotency_scope: detail.scope.map(names::scope),
+        idempotency_ttl_seconds: detail.ttl_ms.map(Seconds::from_ms),
+        on_duplicate: detail.on_duplicate.map(names::on_duplicate),
+        on_mismatch: detail.on_mismatch.map(names::on_mismatch),
+        subject: detail.subject.as_ref().map(subject),
+        correlation_id: detail.correlation_id.clone(),
+        traceparent: detail.traceparent.clone(),
+        owner,
+        error: job.error.clone(),
+        failure: job.failure.map(failure),
+        worker_id: lease.map(|lease| lease.worker.clone()),
+        claimed_at: lease.map(|lease| time(lease.claimed_at)),
+        lease_expires_at: lease.map(|lease| time(lease.expires_at)),
+        verify: job.verify,
+        cancel_requested: job.cancel_requested,
+        progress: row.note.progress.as_ref().map(progress),
+        created_at: time(job.created_at),
+        updated_at: time(job.updated_at),
+        finished_at: job.finished_at.map(time),
+    }
+}
+
+/// JSON as it was kept. The door has let nothing else in; what was damaged since is shown as text.
+fn json(text: String) -> Json {
+    Json::from_text(text.clone()).unwrap_or_else(|_| Json::from(&serde_json::Value::String(text)))
+}
+
+/// The whole job.
+pub(super) fn job(full: FullJob, owner: Option<String>) -> Job {
+    let summary = whole_summary(&full, owner);
+    let FullJob { row, detail } = full;
+    Job {
+        summary,
+        payload: json(detail.payload),
+        checkpoint: row.note.checkpoint.map(json),
+        result: row.note.result.map(json),
+    }
+}
+
+/// The answer to an enqueue.
+pub(super) fn enqueued(enqueued: Enqueued, owners: &Owners) -> EnqueuedView {
+    let of = |full: FullJob| {
+        let owner = owners.of(&full.row.lane.kind);
+        EnqueueAnswer::new(job(full, owner))
+    };
+    match enqueued {
+        Enqueued::Created(full) => EnqueuedView::Job(Box::new(of(*full))),
+        Enqueued::Existing { job, payload_differs, replaced } => {
+            EnqueuedView::Job(Box::new(EnqueueAnswer { payload_differs, replaced, ..of(*job) }))
+        }
+        Enqueued::Pruned { id, tombstone, .. } => EnqueuedView::Pruned(self::tombstone(id, tombstone)),
+    }
+}
+
+/// What is left of a pruned job.
+pub(super) fn tombstone(id: JobId, tombstone: row::Tombstone) -> Tombstone {
+    Tombstone {
+        id: id.0,
+        job_type: tombstone.kind,
+        status: names::status(tombstone.standing.status),
+        finished_at: tombstone.standing.finished_at.map(time),
+        pruned: true,
+    }
+}
+
+/// A job that was just handed out. `None` if it has no lease any more, which cannot be.
+fn claimed(claimed: Claimed, owners: &Owners) -> Option<ClaimedJob> {
+    let Claimed { job: full, token } = claimed;
+    let lease_ms = full.row.job.lease.as_ref()?.lease_ms;
+    let owner = owners.of(&full.row.lane.kind);
+    let Job { summary, payload, checkpoint, result } = job(full, owner);
+    Some(ClaimedJob {
+        summary,
+        payload,
+        checkpoint,
+        result,
+        lease: LeaseToken(token),
+        heartbeat_seconds: Seconds::from_ms(lease_ms / limits::HEARTBEATS_PER_LEASE),
+        replayed: false,
+    })
+}
+
+/// What a claim got.
+pub(super) fn claim(answer: ClaimAnswer, owners: &Owners) -> BulkClaimAnswer {
+    let replayed = answer.replayed;
+    let jobs = answer.jobs.into_iter().filter_map(|job| claimed(job, owners));
+    BulkClaimAnswer {
+        jobs: jobs.map(|job| ClaimedJob { replayed, ..job }).collect(),
+        next_due_at: answer.next_due_at.map(time),
+    }
+}
+
+/// What a heartbeat is told, but for `quiet`. `None` if the job has no lease any more, which cannot be.
+pub(super) fn heartbeat(full: &FullJob) -> Option<HeartbeatAnswer> {
+    let lease = full.row.job.lease.as_ref()?;
+    Some(HeartbeatAnswer {
+        go_on: true,
+        quiet: false,
+        superseded: false,
+        lease_expires_at: time(lease.expires_at),
+        ends_at: time(lease.ends_at()),
+    })
+}
+
+/// Settings of a type.
+pub(super) fn type_settings(settings: row::TypeSettings) -> TypeSettings {
+    TypeSettings {
+        queue: settings.queue,
+        priority: settings.priority.map(|priority| tagwerk_api::request::Priority::Number(priority.value())),
+        max_retries: settings.max_retries,
+        max_lease_losses: settings.max_lease_losses,
+        lease_seconds: settings.lease_ms.map(Seconds::from_ms),
+        timeout_seconds: settings.timeout_ms.map(Seconds::from_ms),
+        retry: retry(settings.retry),
+        on_unknown: settings.on_unknown.map(names::on_unknown),
+        max_age_seconds: settings.max_age_ms.map(Seconds::from_ms),
+        idempotency_scope: settings.scope.map(names::scope),
+        idempotency_ttl_seconds: settings.ttl_ms.map(Seconds::from_ms),
+        owner: settings.owner,
+    }
+}
+
+/// Progress as it was reported.
+pub(super) fn progress(progress: &row::Progress) -> Progress {
+    Progress { done: progress.done, total: progress.total, message: progress.message.clone() }
+}
+
+fn subject(subject: &row::Subject) -> Subject {
+    Subject { kind: subject.kind.clone(), id: subject.id.clone(), version: subject.version }
+}
+
+fn failure(failure: tagwerk_core::Failure) -> Failure {
+    Failure {
+        class: names::failure_class(failure.class),
+        reason: names::reason(failure.reason),
+        cause: names::cause(failure.cause),
+    }
+}
+
+/// `None` if no field was given.
+fn retry(retry: RetryOverrides) -> Option<RetrySettings> {
+    (retry != RetryOverrides::default()).then(|| RetrySettings {
+        base_seconds: retry.base_ms.map(Seconds::from_ms),
+        factor: retry.factor,
+        cap_seconds: retry.cap_ms.map(Seconds::from_ms),
+        jitter: retry.jitter.map(names::jitter),
+    })
+}
