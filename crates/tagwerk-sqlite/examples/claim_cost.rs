@@ -38,7 +38,25 @@ fn main() {
     for (line, sum) in lines.iter().zip(&sums).skip(1) {
         println!("rate at {} / rate at {}: {:.2}", line.waiting, lines[0].waiting, sums[0] / sum);
     }
+    for line in lines {
+        let (path, from) = (line.folder.path().join("cost.db"), cpu_us());
+        drop(line.store);
+        let closed = cpu_us();
+        let store = SqliteStore::open(&path, &options()).expect("it opens again");
+        let opened = cpu_us();
+        println!(
+            "{}: closing {:.1} ms, opening {:.1} ms of CPU",
+            line.waiting,
+            (closed - from) / 1e3,
+            (opened - closed) / 1e3
+        );
+        drop(store);
+    }
     println!("memory of all stores together: {} MB", rss_mb());
+}
+
+fn options() -> Options {
+    Options::new(Timestamp::EPOCH, [1; 32])
 }
 
 /// A store with a line of waiting jobs.
@@ -47,15 +65,15 @@ struct Line {
     store: SqliteStore,
     now: i64,
     costs: [Vec<f64>; 4],
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 impl Line {
     fn new(waiting: usize) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("cost.db");
-        let store = SqliteStore::open(&path, &Options::new(Timestamp::EPOCH, [1; 32])).expect("a store");
-        let mut line = Self { waiting, store, now: 0, costs: Default::default(), _folder: folder };
+        let store = SqliteStore::open(&path, &options()).expect("a store");
+        let mut line = Self { waiting, store, now: 0, costs: Default::default(), folder };
         let spent: f64 = (0..waiting / 1_000).map(|_| line.insert(1_000)).sum();
         println!("{waiting} jobs inserted by 1000: {:.2} µs each", spent / to_f64(waiting));
         line

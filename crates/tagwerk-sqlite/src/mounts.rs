@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     const TABLE: &str = "/dev/vda / ext4 rw 0 0\nserver:/data /srv nfs4 rw 0 0\n/dev/vdb /srv/local\\040disk xfs rw 0 0\n\
-                         u@h:/ /home/u/far fuse.sshfs rw 0 0\n";
+                         u@h:/ /mnt/far fuse.sshfs rw 0 0\n";
 
     #[test]
     fn the_deepest_mount_counts() {
@@ -88,7 +88,7 @@ mod tests {
         assert_eq!(kind("/srv/tagwerk").as_deref(), Some("nfs4"));
         assert_eq!(kind("/srv/local disk/tagwerk").as_deref(), Some("xfs"));
         assert_eq!(kind("/srvx").as_deref(), Some("ext4"));
-        assert_eq!(kind("/home/u/far").as_deref(), Some("fuse.sshfs"));
+        assert_eq!(kind("/mnt/far").as_deref(), Some("fuse.sshfs"));
     }
 
     #[test]

@@ -174,6 +174,36 @@ fn a_store_is_read_without_a_server_and_stays_as_it_is() {
     assert_eq!(fs::read(&path).expect("the file"), before);
 }
 
+/// What a crash of the process leaves: the files as they are while everything is still open.
+fn copy_of(path: &Path) -> (TempDir, PathBuf) {
+    let (folder, copy) = folder();
+    for suffix in ["", "-wal"] {
+        let file = |path: &Path| PathBuf::from(format!("{}{suffix}", path.display()));
+        if file(path).exists() {
+            fs::copy(file(path), file(&copy)).expect("a copy");
+        }
+    }
+    (folder, copy)
+}
+
+#[test]
+fn what_was_committed_is_in_the_files_at_once() {
+    let mut bench = SqliteBench::new();
+    for n in 1..=5 {
+        let row = write(bench.store(), |tx| add(tx, &[job()])).remove(0);
+        let mut open = bench.store().begin().expect("a transaction");
+        add(&mut *open, &[job()]);
+        drop(open);
+        let (_folder, path) = copy_of(&bench.path());
+        let readers = SqliteStore::open_read_only(&path).expect("it can be read as it is");
+        assert_eq!(readers.snapshot().expect("a snapshot").scan(JobId(0), 9).expect("rows").len(), n);
+        drop(readers);
+        let mut store = SqliteStore::open(&path, &options()).expect("it can be served as it is");
+        let taken = write(&mut store, |tx| take(tx, at(0), 9));
+        assert_eq!((taken.len(), taken[n - 1].job.id), (n, row.job.id));
+    }
+}
+
 #[test]
 fn a_store_that_is_not_there_is_not_created_to_be_read() {
     let (_folder, path) = folder();

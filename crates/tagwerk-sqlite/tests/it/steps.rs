@@ -1,11 +1,11 @@
 //! What tests and measurements are written with: jobs in one line, moves without rules.
-#![allow(dead_code, reason = "each test binary uses its own part")]
+#![expect(dead_code, reason = "each of the programs that include this file uses a part of it")]
 
 use tagwerk_core::{
     Attempt, AttemptEnd, Job, JobId, Lease, LeaseBits, NewJob, OnUnknown, Priority, ReportHash,
     RetryOverrides, Status, Timestamp,
 };
-use tagwerk_engine::row::{Detail, JobRow, Lane, Note, Subject};
+use tagwerk_engine::row::{Detail, JobRow, Lane, Note};
 use tagwerk_engine::store::{Change, ClaimQuery, Filter, Insert, Store, Tx};
 
 /// The moment `ms` milliseconds after the tests' beginning.
@@ -57,11 +57,6 @@ pub(crate) fn detail(payload: &str) -> Detail {
         timeout_ms: None,
         retry: RetryOverrides::default(),
     }
-}
-
-/// A subject without version.
-pub(crate) fn subject(kind: &str, id: &str) -> Subject {
-    Subject { kind: kind.to_owned(), id: id.to_owned(), version: None }
 }
 
 impl Draft {
