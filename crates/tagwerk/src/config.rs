@@ -37,7 +37,7 @@ pub(crate) struct ConfigArgs {
     /// The store: sqlite:FILE
     #[arg(long, value_name = "URL")]
     pub(crate) store: Option<String>,
-    /// Any other setting, as in the file: --set max_retries=5 --set retry.cap=10m
+    /// Any other setting, as in the file: `--set max_retries=5 --set retry.cap=10m`
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
 }
@@ -208,14 +208,12 @@ impl Config {
 
     /// All settings as a TOML file, each with its source; secrets are masked.
     pub(crate) fn show(&self) -> String {
-        let mut text = String::new();
-        for key in KEYS {
+        let line = |key: &Key| {
             let source = self.sources.iter().find(|(name, _)| *name == key.name).map(|(_, source)| source);
-            let value = (key.get)(self);
-            text += &format!("# {}\n", key.about);
-            text += &format!("{} = {value}  # {}\n", key.name, source.unwrap_or(&Source::Default));
-        }
-        text
+            let (value, source) = ((key.get)(self), source.unwrap_or(&Source::Default));
+            format!("# {}\n{} = {value}  # {source}\n", key.about, key.name)
+        };
+        KEYS.iter().map(line).collect()
     }
 
     /// What the door takes.
@@ -291,6 +289,13 @@ fn from_environment(given: &mut Given) {
         let Some(name) = name.to_str().filter(|name| name.starts_with("TAGWERK_")) else { continue };
         take_variable(name, value.to_str(), given);
     }
+}
+
+/// Names of our own variables in the environment, for who starts other programs and hands them none of it.
+#[expect(clippy::disallowed_methods, reason = "this is the one place where the environment is read")]
+pub(crate) fn own_variables() -> Vec<std::ffi::OsString> {
+    let names = std::env::vars_os().map(|(name, _)| name);
+    names.filter(|name| name.as_encoded_bytes().starts_with(b"TAGWERK_")).collect()
 }
 
 /// One variable; `None` is a value that is not UTF-8. An empty one counts as not set, as in most tools that set them.

@@ -1,0 +1,126 @@
+//! The command line. `serve`, `check` and `config` read the server's configuration; every other command is a client of a
+//! server and speaks HTTP to it, through `tagwerk-client`.
+//!
+//! Guarantees: tables for people on stdout, with `--json` exactly what the server says; what went wrong and what to do next
+//! on stderr; an exit code of the one table in `exit`; a pipe that is closed early is no error. Lists never show payloads.
+
+mod bulk;
+mod check;
+mod connect;
+mod enqueue;
+mod exit;
+mod failure;
+mod jobs;
+mod overview;
+mod review;
+mod serve;
+mod show;
+mod table;
+mod types;
+mod values;
+mod work;
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+
+use exit::Exit;
+use failure::Failure;
+
+/// A persistent job queue server, its workers and its tools, in one binary.
+///
+/// Start a server with `tagwerk serve`, give it work with `tagwerk enqueue`, do the work with `tagwerk work -- COMMAND`
+/// or with a worker in any language, and look after it with the other commands.
+#[derive(Debug, Parser)]
+#[command(name = "tagwerk", version, propagate_version = true, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run the server
+    Serve(serve::Serve),
+    /// Run a command for each job
+    Work(Box<work::Work>),
+    /// Enqueue a job, or many from a file
+    Enqueue(Box<enqueue::Enqueue>),
+    /// List, show, explain, cancel jobs, or wait for one
+    #[command(subcommand)]
+    Jobs(jobs::Jobs),
+    /// Decide about failed jobs: list, retry, discard
+    #[command(subcommand)]
+    Review(review::Review),
+    /// List queues: what waits, since when, and who asked last
+    Queues(overview::Page),
+    /// List types, and set defaults for their jobs
+    #[command(subcommand)]
+    Types(types::Types),
+    /// List workers: who was seen lately, and what each holds
+    Workers(overview::Page),
+    /// Show what the server has done and holds
+    Stats(connect::Remote),
+    /// Prove that a store is sound, with no server or beside a running one
+    Check(check::Check),
+    /// Print the server's settings, each with where it comes from; secrets are masked
+    Config(serve::ShowConfig),
+    /// Print the OpenAPI document of the server
+    Openapi(connect::Remote),
+    /// Print a script that completes commands in a shell
+    Completions {
+        /// For which shell
+        shell: clap_complete::Shell,
+    },
+}
+
+/// The program.
+pub(crate) fn main() -> ExitCode {
+    let matches = match command().try_get_matches() {
+        Ok(matches) => matches,
+        // Prints help and version too, which end well.
+        Err(error) => error.exit(),
+    };
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    match run(cli.command) {
+        Ok(exit) => exit.into(),
+        Err(failure) => failure.tell(),
+    }
+}
+
+/// The whole tree, with the table of exit codes.
+fn command() -> clap::Command {
+    Cli::command().after_help(Exit::table())
+}
+
+fn run(command: Command) -> Result<Exit, Failure> {
+    match command {
+        Command::Serve(serve) => serve.run(),
+        Command::Work(work) => connect::wait(work.run()),
+        Command::Enqueue(enqueue) => connect::wait(enqueue.run()),
+        Command::Jobs(jobs) => connect::wait(jobs.run()),
+        Command::Review(review) => connect::wait(review.run()),
+        Command::Queues(page) => connect::wait(overview::queues(page)),
+        Command::Types(types) => connect::wait(types.run()),
+        Command::Workers(page) => connect::wait(overview::workers(page)),
+        Command::Stats(remote) => connect::wait(overview::stats(remote)),
+        Command::Check(check) => check.run(),
+        Command::Config(config) => config.run(),
+        Command::Openapi(remote) => connect::wait(overview::openapi(remote)),
+        Command::Completions { shell } => completions(shell),
+    }
+}
+
+fn completions(shell: clap_complete::Shell) -> Result<Exit, Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut command(), "tagwerk", &mut script);
+    show::print(&String::from_utf8_lossy(&script))
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_tree_of_commands_is_consistent() {
+        super::command().debug_assert();
+    }
+}

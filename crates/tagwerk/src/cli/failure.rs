@@ -1,0 +1,125 @@
+//! What went wrong, and what to do next.
+
+use std::io::{ErrorKind, Write};
+use std::process::ExitCode;
+
+use tagwerk_client::Error;
+use tagwerk_client::api::answer::Existing;
+use tagwerk_client::api::problem::{Code, Problem};
+
+use super::exit::Exit;
+use super::show;
+use crate::config::ConfigError;
+
+/// Why a command ended without having done what it was asked.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// Nobody reads our output any more, which is how `| head` works.
+    PipeClosed,
+    /// Something to tell.
+    Told(Told),
+}
+
+/// What is told on stderr.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Told {
+    pub(crate) exit: Exit,
+    pub(crate) message: String,
+    /// What to do next; empty if the message says so.
+    pub(crate) advice: String,
+}
+
+impl Failure {
+    /// Wrong arguments or input.
+    pub(crate) fn usage(message: impl Into<String>, advice: impl Into<String>) -> Self {
+        Self::Told(Told { exit: Exit::Usage, message: message.into(), advice: advice.into() })
+    }
+
+    /// Something on this machine.
+    pub(crate) fn machine(message: impl Into<String>, advice: impl Into<String>) -> Self {
+        Self::Told(Told { exit: Exit::Machine, message: message.into(), advice: advice.into() })
+    }
+
+    /// Tells it and ends the program.
+    pub(crate) fn tell(self) -> ExitCode {
+        match self {
+            Self::PipeClosed => Exit::Done.into(),
+            Self::Told(told) => {
+                told.say();
+                told.exit.into()
+            }
+        }
+    }
+}
+
+impl Told {
+    /// Says it on stderr.
+    pub(crate) fn say(&self) {
+        let advice = if self.advice.is_empty() { String::new() } else { format!("\n  {}", self.advice) };
+        note(&format!("error: {}{advice}", show::lines(&self.message)));
+    }
+}
+
+/// A line on stderr. If nobody reads it, nobody misses it.
+pub(crate) fn note(text: &str) {
+    drop(writeln!(std::io::stderr(), "{text}"));
+}
+
+impl From<std::io::Error> for Failure {
+    /// An error of writing the output.
+    fn from(error: std::io::Error) -> Self {
+        match error.kind() {
+            ErrorKind::BrokenPipe => Self::PipeClosed,
+            _ => Self::machine(
+                format!("cannot write the output: {error}"),
+                "free some space, or write elsewhere",
+            ),
+        }
+    }
+}
+
+impl From<ConfigError> for Failure {
+    fn from(error: ConfigError) -> Self {
+        Self::usage(error.to_string(), "`tagwerk config` prints all settings and where they come from")
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Told(Told::from(&error))
+    }
+}
+
+impl From<&Error> for Told {
+    fn from(error: &Error) -> Self {
+        let (exit, advice) = match error {
+            Error::Connect { .. } => (
+                Exit::Unreachable,
+                "start one with `tagwerk serve`, or name it with --url or TAGWERK_URL".to_owned(),
+            ),
+            Error::Timeout { .. } | Error::Broken { .. } => {
+                (Exit::Unreachable, "look with `tagwerk jobs list` before you repeat it".to_owned())
+            }
+            Error::BadAnswer { .. } => (
+                Exit::Unreachable,
+                "check --url or TAGWERK_URL: a server of another kind or version listens there".to_owned(),
+            ),
+            Error::Problem { problem, .. } => (Exit::Refused, advice(problem)),
+            Error::Request(_) => (Exit::Usage, String::new()),
+        };
+        Self { exit, message: error.to_string(), advice }
+    }
+}
+
+/// What the detail of a problem does not say yet.
+fn advice(problem: &Problem) -> String {
+    let general = problem.known_code().map_or("", Code::advice);
+    let job = problem.job.as_deref().map(|job| match job {
+        Existing::Job(job) => format!("job {} is {}", job.summary.id, job.summary.status),
+        Existing::Pruned(tombstone) => {
+            format!("job {} was {} and is deleted", tombstone.id, tombstone.status)
+        }
+    });
+    let general = (problem.detail != general && !general.is_empty()).then(|| general.to_owned());
+    job.into_iter().chain(general).collect::<Vec<_>>().join("; ")
+}

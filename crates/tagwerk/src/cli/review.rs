@@ -1,0 +1,205 @@
+//! `tagwerk review`: what failed, and what is to become of it.
+
+use tagwerk_client::api::answer::JobSummary;
+use tagwerk_client::api::query::ReviewQuery;
+use tagwerk_client::api::request::{DiscardRequest, RetryRequest};
+use tagwerk_client::api::{ErrorClass, FailureReason, Time};
+use tagwerk_client::{Client, Error};
+
+use super::connect::Remote;
+use super::exit::Exit;
+use super::failure::Failure;
+use super::jobs::{Each, about, rest, runs};
+use super::show::{self, line, maybe_time, short};
+use super::table::table;
+use super::values::{json, named, time};
+
+/// Width of the error's column.
+const ERROR_CHARS: usize = 60;
+
+/// Decide about failed jobs.
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum Review {
+    /// List failed jobs, oldest first; every filter that is given must hold
+    List(Box<List>),
+    /// Run failed jobs again: same id, same key, new retries
+    Retry(Retry),
+    /// Give failed jobs up, with a reason
+    Discard(Discard),
+}
+
+/// Filters and a page.
+#[derive(Debug, clap::Args)]
+pub(crate) struct List {
+    /// What they do
+    #[arg(long = "type", value_name = "TYPE")]
+    job_type: Option<String>,
+    /// The capacity that they draw on
+    #[arg(long)]
+    queue: Option<String>,
+    /// How their failure is to be understood
+    #[arg(long, value_parser = named(ErrorClass::NAMES, ErrorClass::from_name))]
+    class: Option<ErrorClass>,
+    /// Why they are in review
+    #[arg(long, value_parser = named(FailureReason::NAMES, FailureReason::from_name))]
+    reason: Option<FailureReason>,
+    /// Failed at or after this instant
+    #[arg(long, value_name = "INSTANT", value_parser = time)]
+    since: Option<Time>,
+    /// Failed before this instant
+    #[arg(long, value_name = "INSTANT", value_parser = time)]
+    until: Option<Time>,
+    /// At most this many, up to 1000
+    #[arg(long, value_name = "N")]
+    limit: Option<u32>,
+    /// Go on behind this id
+    #[arg(long, value_name = "ID")]
+    after: Option<i64>,
+    #[command(flatten)]
+    remote: Remote,
+}
+
+/// What to run again, and how.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  tagwerk review retry 17 --note \"the API is back\"
+  tagwerk review retry 17 --payload @fixed.json
+  tagwerk review list --type send-invoice --json | jq -r '.jobs[].id' | xargs tagwerk review retry")]
+pub(crate) struct Retry {
+    /// The jobs
+    #[arg(required = true)]
+    id: Vec<i64>,
+    /// Why, for the history
+    #[arg(long, value_name = "TEXT")]
+    note: Option<String>,
+    /// A new payload: JSON, or @FILE, or - for stdin; the old one is kept in the history
+    #[arg(long, value_name = "JSON", allow_hyphen_values = true)]
+    payload: Option<String>,
+    /// A new number of retries
+    #[arg(long, value_name = "N")]
+    max_retries: Option<u32>,
+    /// The version that you looked at; without it the job is read now
+    #[arg(long, value_name = "VERSION")]
+    seen_version: Option<i64>,
+    #[command(flatten)]
+    remote: Remote,
+}
+
+/// What to give up, and why.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Discard {
+    /// The jobs
+    #[arg(required = true)]
+    id: Vec<i64>,
+    /// Why, for the history
+    #[arg(long, value_name = "TEXT")]
+    reason: String,
+    /// Free the idempotency key, whatever its scope says
+    #[arg(long)]
+    free_key: bool,
+    /// The version that you looked at; without it the job is read now
+    #[arg(long, value_name = "VERSION")]
+    seen_version: Option<i64>,
+    #[command(flatten)]
+    remote: Remote,
+}
+
+impl Review {
+    /// The command.
+    pub(crate) async fn run(self) -> Result<Exit, Failure> {
+        match self {
+            Self::List(list) => list.run().await,
+            Self::Retry(retry) => retry.run().await,
+            Self::Discard(discard) => discard.run().await,
+        }
+    }
+}
+
+impl List {
+    async fn run(self) -> Result<Exit, Failure> {
+        let query = ReviewQuery {
+            job_type: self.job_type,
+            queue: self.queue,
+            class: self.class,
+            reason: self.reason,
+            since: self.since,
+            until: self.until,
+            limit: self.limit,
+            after: self.after,
+        };
+        let answer = self.remote.client()?.review(&query).await?;
+        if self.remote.json {
+            return show::print(&answer.text);
+        }
+        let rows = answer.value.jobs.iter().map(row);
+        let header = ["ID", "TYPE", "REASON", "RUN", "FAILED", "ABOUT", "ERROR"];
+        show::print(&table(header, rows.collect(), "nothing to review"))?;
+        Ok(rest(&answer.value.damaged, answer.value.next.as_deref()))
+    }
+}
+
+fn row(job: &JobSummary) -> [String; 7] {
+    [
+        job.id.to_string(),
+        line(&job.job_type),
+        job.failure.map_or("-", |failure| failure.reason.name()).to_owned(),
+        runs(job),
+        maybe_time(job.finished_at),
+        about(job),
+        job.error.as_deref().map_or_else(|| "-".to_owned(), |error| short(error, ERROR_CHARS)),
+    ]
+}
+
+impl Retry {
+    async fn run(self) -> Result<Exit, Failure> {
+        let client = self.remote.client()?;
+        let payload = self.payload.map(|text| json("--payload", &text)).transpose()?;
+        let mut each = Each::new(&self.remote);
+        for id in self.id {
+            let outcome = match version(&client, id, self.seen_version).await {
+                Ok(seen_version) => {
+                    let request = RetryRequest {
+                        seen_version,
+                        note: self.note.clone(),
+                        payload: payload.clone(),
+                        max_retries: self.max_retries,
+                    };
+                    client.retry(id, &request).await
+                }
+                Err(error) => Err(error),
+            };
+            each.take(id, outcome)?;
+        }
+        Ok(each.exit)
+    }
+}
+
+impl Discard {
+    async fn run(self) -> Result<Exit, Failure> {
+        let client = self.remote.client()?;
+        let mut each = Each::new(&self.remote);
+        for id in self.id {
+            let outcome = match version(&client, id, self.seen_version).await {
+                Ok(version) => {
+                    let request = DiscardRequest {
+                        reason: self.reason.clone(),
+                        free_key: self.free_key.then_some(true),
+                        seen_version: Some(version),
+                    };
+                    client.discard(id, &request).await
+                }
+                Err(error) => Err(error),
+            };
+            each.take(id, outcome)?;
+        }
+        Ok(each.exit)
+    }
+}
+
+/// The version that was looked at, or the one that the job has now.
+async fn version(client: &Client, id: i64, seen: Option<i64>) -> Result<i64, Error> {
+    match seen {
+        Some(version) => Ok(version),
+        None => Ok(client.job(id).await?.value.summary.version),
+    }
+}

@@ -1,0 +1,66 @@
+//! `tagwerk serve` and `tagwerk config`.
+
+use super::exit::Exit;
+use super::failure::{Failure, Told};
+use super::show;
+use crate::config::{Config, ConfigArgs};
+use crate::serve::StartError;
+
+/// Run the server.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Settings come from the file, then TAGWERK_… variables, then flags; the last one wins.
+Prints `listening on http://ADDRESS` when it is ready. Ends on SIGTERM or SIGINT after it has answered what it was asked.
+
+Exit codes:
+  0  ended as it was told
+  1  something unexpected; the message says what
+  2  the command line or the settings are not usable, or ask for what this version refuses
+  3  the store is in use by another process
+  4  the store cannot be used: damaged, not a store, from a newer version, not writable
+  5  it cannot listen there: the address is in use or not allowed
+
+Examples:
+  tagwerk serve
+  tagwerk serve --store sqlite:data/tagwerk.db --listen 127.0.0.1:7071
+  tagwerk serve --set max_retries=5 --set retention.completed=30d"
+)]
+pub(crate) struct Serve {
+    #[command(flatten)]
+    config: ConfigArgs,
+    /// Where to listen: ADDRESS:PORT (port 0 = any free one) or unix:PATH
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<String>,
+}
+
+/// Print the settings.
+#[derive(Debug, clap::Args)]
+pub(crate) struct ShowConfig {
+    #[command(flatten)]
+    config: ConfigArgs,
+}
+
+impl Serve {
+    /// The command.
+    pub(crate) fn run(self) -> Result<Exit, Failure> {
+        let config = Config::load(&self.config, &[("listen", "--listen", self.listen)])?;
+        match crate::serve::run(config) {
+            Ok(()) => Ok(Exit::Done),
+            Err(error) => {
+                let code = error.downcast_ref::<StartError>().map_or(1, StartError::code);
+                Err(Failure::Told(Told {
+                    exit: Exit::Serve(code),
+                    message: format!("{error:#}"),
+                    advice: String::new(),
+                }))
+            }
+        }
+    }
+}
+
+impl ShowConfig {
+    /// The command.
+    pub(crate) fn run(self) -> Result<Exit, Failure> {
+        show::print(&Config::load(&self.config, &[])?.show())
+    }
+}

@@ -1,0 +1,150 @@
+//! `tagwerk work -- COMMAND`: runs a command for each job, so that any script is a worker.
+//!
+//! Guarantees:
+//!
+//! - An outcome is reported only as far as it is known: a command that was ended by a signal or by a time limit is reported
+//!   as `unknown`, never as failed or given back, so that the next attempt looks before it repeats.
+//! - Heartbeats, time limits and signals go on whatever the command does: a command that does not read its input, writes
+//!   without end, ignores SIGTERM or leaves children behind cannot hold them up.
+//! - A server that is gone costs no work: the command runs on, and its report is repeated until it arrives or nobody could
+//!   want it any more. A claim whose answer was lost is repeated under its `request_id`, so no attempt is burnt.
+//! - The command never sees the lease token, nor any setting of the server; payloads are never logged.
+//!
+//! Deliberately absent: checkpoints and progress from the command.
+
+mod capture;
+mod child;
+mod claim;
+mod journal;
+mod pause;
+mod report;
+mod run;
+mod shared;
+mod signals;
+mod verdict;
+
+use std::ffi::OsString;
+use std::sync::Arc;
+
+use tagwerk_client::api::Seconds;
+use tagwerk_client::{Address, Client, Retries};
+use tagwerk_core::limits;
+use tokio::task::JoinSet;
+
+use super::connect::DEFAULT_URL;
+use super::exit::Exit;
+use super::failure::Failure;
+use super::values::seconds;
+use shared::{Phase, Shared};
+
+const ABOUT: &str = "Claims jobs and runs COMMAND for each: the payload on its stdin, what is known about the job in variables.
+
+What the exit of COMMAND means:
+  0             completed; the last line of its stdout, if it is JSON of at most 64 KiB, is the result
+  65            failed for good: repeating is pointless
+  70            nobody knows whether it was done: the next attempt is told to look first
+  75, any other failed, may succeed later
+  by a signal   as 70; also when it was ended by --timeout
+  126, 127      the command itself is missing: the job is given back and the worker stops (exit code 4)
+The last 4 KiB of its stderr are the error; all of it is passed on.
+
+Variables: TAGWERK_JOB_ID, _TYPE, _QUEUE, _ATTEMPT, _RETRY_COUNT, _MAX_RETRIES, _IS_LAST_ATTEMPT (true or false), _VERIFY (true: an
+earlier attempt may have done it, look first), and where the job has them _IDEMPOTENCY_KEY, _CORRELATION_ID, _SUBJECT_KIND,
+_SUBJECT_ID, _SUBJECT_VERSION, _TRACEPARENT, _CHECKPOINT. TAGWERK_URL is the server.
+
+SIGTERM or SIGINT: claims no more, and ends when the running commands have ended. A second one: the commands get SIGTERM too.
+A server that is away is waited for. Each job makes one line on stderr.";
+
+const EXAMPLES: &str = "Examples:
+  tagwerk work --queue mail -- php send-mail.php
+  tagwerk work --type import-product --concurrency 4 --timeout 2m -- ./import.py --verbose
+  * * * * *  tagwerk work --for 50s -- php /srv/app/worker.php     (cron: a worker without a service)";
+
+/// Run a command for each job.
+#[derive(Debug, clap::Args)]
+#[command(long_about = ABOUT, after_help = EXAMPLES)]
+pub(crate) struct Work {
+    /// Only from this queue; may be given several times; default: all queues
+    #[arg(long, value_name = "QUEUE")]
+    queue: Vec<String>,
+    /// Only this type; may be given several times; default: all types
+    #[arg(long = "type", value_name = "TYPE")]
+    types: Vec<String>,
+    /// So many jobs at the same time
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    concurrency: u32,
+    /// End a command that takes longer: SIGTERM, then SIGKILL
+    #[arg(long, value_name = "TIME", value_parser = seconds)]
+    timeout: Option<Seconds>,
+    /// How long a command may take to end after SIGTERM
+    #[arg(long, value_name = "TIME", value_parser = seconds, default_value = "10s")]
+    grace: Seconds,
+    /// End after so many jobs
+    #[arg(long, value_name = "N")]
+    max_jobs: Option<u64>,
+    /// Claim no more after this time, and end when what runs has ended
+    #[arg(long = "for", value_name = "TIME", value_parser = seconds)]
+    time: Option<Seconds>,
+    /// Length of a lease: how soon another worker gets the job when this machine dies
+    #[arg(long, value_name = "TIME", value_parser = seconds, default_value = "60s")]
+    lease: Seconds,
+    /// What the worker calls itself; default: host name and process id
+    #[arg(long, value_name = "NAME")]
+    worker_id: Option<String>,
+    /// The server: http://HOST:PORT or unix:PATH
+    #[arg(long, value_name = "URL", env = "TAGWERK_URL", default_value = DEFAULT_URL, value_parser = super::connect::address)]
+    url: Address,
+    /// Make the line about each job JSON
+    #[arg(long)]
+    json: bool,
+    /// The command and its arguments
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+impl Work {
+    /// The command.
+    pub(crate) async fn run(self) -> Result<Exit, Failure> {
+        let client = self.client()?;
+        let concurrency = self.concurrency;
+        let (shared, journal) = Shared::new(self, client)?;
+        let shared = Arc::new(shared);
+        signals::listen(&shared)?;
+        let mut slots = JoinSet::new();
+        for number in 0..concurrency {
+            slots.spawn(claim::slot(Arc::clone(&shared), number));
+        }
+        let mut outcome = Ok(Exit::Done);
+        while let Some(ended) = slots.join_next().await {
+            let ended = ended.unwrap_or_else(|error| Err(Failure::machine(error.to_string(), String::new())));
+            if let Err(failure) = ended {
+                // One slot's trouble is all slots' trouble: the others finish what they have begun.
+                shared.go_to(Phase::Finish);
+                outcome = outcome.and(Err(failure));
+            }
+        }
+        let never_reached = shared.trouble.never_reached();
+        // Ends the signals' hold on the journal, so that it can be written to its end.
+        drop(shared);
+        journal.close().await;
+        outcome.and_then(|exit| never_reached.map_or(Ok(exit), |told| Err(Failure::Told(told))))
+    }
+
+    /// A client that leaves repetitions to the loops here, which know when they make no sense any more.
+    fn client(&self) -> Result<Client, Failure> {
+        let timeout = std::time::Duration::from_secs(10);
+        Ok(Client::builder(self.url.clone()).retries(Retries::NONE).timeout(timeout).build()?)
+    }
+
+    /// What the worker calls itself.
+    fn name(&self) -> String {
+        self.worker_id.clone().unwrap_or_else(|| {
+            let system = rustix::system::uname();
+            let host: String = system.nodename().to_string_lossy().replace('/', "-");
+            // The rest of the room is for the process id.
+            let most = limits::WORKER_ID_MAX_BYTES - 16;
+            let end = (0..=host.len().min(most)).rev().find(|end| host.is_char_boundary(*end)).unwrap_or(0);
+            format!("{}-{}", &host[..end], std::process::id())
+        })
+    }
+}
