@@ -158,6 +158,8 @@ fn text_is_cut_on_a_character_and_says_so() {
     let cut = cut_text(&text, 62);
     assert!(cut.len() <= 62, "{}", cut.len());
     assert_eq!(cut, format!("{} … [cut, was 200 bytes]", "ä".repeat(18)));
+    assert_eq!(cut_text(&text, 200), text);
+    assert!(cut_text(&text, 199).ends_with(" … [cut, was 200 bytes]"));
     assert_eq!(cut_text(&text, 7), "äää", "no room for the note");
     assert_eq!(cut_text(&text, 0), "");
 }
