@@ -70,10 +70,24 @@ fn open(path: &Path, flags: OpenFlags, setup: Setup) -> rusqlite::Result<Connect
     Ok(conn)
 }
 
+/// How SQLite keeps transactions apart and safe.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Journal {
+    /// With a write-ahead log.
+    Wal,
+    /// It insists on something else.
+    Other(String),
+}
+
 /// Settings of the connection that writes, once it is known that the file is ours.
-pub(crate) fn prepare_for_writing(conn: &Connection, wal_limit_bytes: u64) -> rusqlite::Result<()> {
-    conn.pragma_update(None, "journal_mode", "WAL")?;
+pub(crate) fn prepare_for_writing(conn: &Connection, wal_limit_bytes: u64) -> rusqlite::Result<Journal> {
+    let mode: String = conn.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
+    if mode != "wal" {
+        return Ok(Journal::Other(mode));
+    }
     conn.pragma_update(None, "synchronous", "FULL")?;
     conn.pragma_update(None, "wal_autocheckpoint", 0)?;
-    conn.pragma_update(None, "journal_size_limit", i64::try_from(wal_limit_bytes).unwrap_or(i64::MAX))
+    let wal_limit_bytes = i64::try_from(wal_limit_bytes).unwrap_or(i64::MAX);
+    conn.pragma_update(None, "journal_size_limit", wal_limit_bytes)?;
+    Ok(Journal::Wal)
 }

@@ -331,7 +331,14 @@ fn prepare(opening: &Opening<'_>, conn: &Connection, options: &Options) -> Resul
     let owner = opening.check_owner(conn)?;
     let standing = migrate::standing(conn, migrate::ALL).map_err(|fail| opening.fail(fail))?;
     opening.refuse(standing)?;
-    connect::prepare_for_writing(conn, options.wal_limit_bytes).map_err(|error| opening.sql(&error))?;
+    let journal =
+        connect::prepare_for_writing(conn, options.wal_limit_bytes).map_err(|error| opening.sql(&error))?;
+    if let connect::Journal::Other(mode) = journal {
+        let why = format!(
+            "no write-ahead log is possible here, SQLite stays in journal mode `{mode}`; use a local disk"
+        );
+        return Err(OpenError::Store { path: opening.path(), error: StoreError::Other(why) });
+    }
     if matches!(owner, Owner::Nobody) {
         conn.pragma_update(None, "application_id", APPLICATION_ID).map_err(|error| opening.sql(&error))?;
     }

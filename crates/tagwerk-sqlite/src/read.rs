@@ -23,6 +23,16 @@ pub(crate) struct Slot {
     lanes: Lanes,
 }
 
+impl Slot {
+    /// Ends the read transaction, if one is open.
+    fn leave(&self) -> Res<()> {
+        if !self.conn.is_autocommit() {
+            self.conn.prepare_cached("ROLLBACK")?.execute([])?;
+        }
+        Ok(())
+    }
+}
+
 /// The connections for reading, opened when they are needed first.
 pub struct SqliteReaders {
     path: PathBuf,

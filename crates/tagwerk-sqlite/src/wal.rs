@@ -95,7 +95,7 @@ impl Checkpointer {
     /// Called by the committer before it begins a transaction.
     pub(crate) fn before_transaction(&mut self, conn: &Connection) {
         let Ok(log) = checkpoint(conn, LOOK) else { return };
-        if log.pages >= self.restart_pages.max(self.patience) {
+        if log.pages > log.copied && log.pages >= self.restart_pages.max(self.patience) {
             self.restart(conn, log);
         } else if log.pages - log.copied >= PASSIVE_PAGES {
             self.wake();

@@ -1,17 +1,22 @@
 //! The one connection that writes, and what it keeps in memory.
 
 use std::collections::{HashMap, HashSet};
+use std::io::ErrorKind;
+use std::path::Path;
 
-use rusqlite::Connection;
+use rusqlite::{Connection, ErrorCode};
 use tagwerk_engine::row::LaneId;
 use tagwerk_engine::store::StoreError;
 
 use crate::book::{Book, Head, Level};
 use crate::codec::job::{Decoder, Depth};
-use crate::error::{Fail, Res};
+use crate::error::{Fail, Res, extended_code};
 use crate::lanes::Lanes;
+use crate::open::beside;
 
 const SELECT_SEQUENCE: &str = "SELECT next_job, commits FROM sequence WHERE id = 1";
+/// Changes when another connection has written.
+const DATA_VERSION: &str = "PRAGMA data_version";
 const UPDATE_SEQUENCE: &str = "UPDATE sequence SET next_job = ?1, commits = ?2 WHERE id = 1";
 
 /// The next id, and the number of writing transactions so far.
@@ -50,8 +55,11 @@ pub(crate) struct Writer {
     pub(crate) has_written: bool,
     /// Runs read so far: seeks in the ready index by claims.
     pub(crate) runs: u64,
+    /// How often everything in memory was read anew.
+    pub(crate) reloads: u64,
     /// What is in memory could not be brought in line after a rollback.
     is_stale: bool,
+    data_version: i64,
 }
 
 impl Writer {
@@ -68,14 +76,30 @@ impl Writer {
             fresh_lanes: Vec::new(),
             has_written: false,
             runs: 0,
-            is_stale: false,
+            reloads: 0,
+            is_stale: true,
+            data_version: 0,
         };
-        writer.reload()?;
+        writer.execute("BEGIN")?;
+        writer.catch_up()?;
+        writer.execute("COMMIT")?;
         Ok(writer)
     }
 
-    /// Reads everything that is kept in memory.
+    /// In a transaction: makes sure that what is in memory is what is in the file. Nobody but this process writes to the
+    /// file, except people with a shell; their changes are seen from the next transaction on.
+    fn catch_up(&mut self) -> Res<()> {
+        let data_version = self.conn.prepare_cached(DATA_VERSION)?.query_row([], |row| row.get(0))?;
+        if self.is_stale || data_version != self.data_version {
+            self.reload()?;
+            self.data_version = data_version;
+        }
+        Ok(())
+    }
+
     fn reload(&mut self) -> Res<()> {
+        self.reloads += 1;
+        self.damaged.clear();
         self.sequence = Sequence::read(&self.conn)?;
         self.lanes = Lanes::default();
         self.lanes.refresh(&self.conn)?;
@@ -93,13 +117,12 @@ impl Writer {
     pub(crate) fn begin(&mut self) -> Res<()> {
         self.execute("BEGIN IMMEDIATE")?;
         self.has_written = false;
-        if self.is_stale
-            && let Err(fail) = self.reload()
-        {
+        let caught_up = self.catch_up();
+        if caught_up.is_err() {
+            self.is_stale = true;
             self.roll_back();
-            return Err(fail);
         }
-        Ok(())
+        caught_up
     }
 
     /// Commits the transaction. A failure that may have taken effect is looked into.
@@ -111,17 +134,14 @@ impl Writer {
             self.sequence.write(&self.conn)?;
         }
         match self.execute("COMMIT") {
-            Ok(()) => {}
-            Err(fail) if self.has_written => return self.settle_doubt(fail, before),
-            Err(fail) => return Err(fail),
+            Ok(()) => {
+                self.book.settle();
+                self.fresh_lanes.clear();
+                Ok(())
+            }
+            Err(fail) if self.has_written => self.settle_doubt(fail, before),
+            Err(fail) => Err(fail),
         }
-        self.settle();
-        Ok(())
-    }
-
-    fn settle(&mut self) {
-        self.book.settle();
-        self.fresh_lanes.clear();
     }
 
     /// COMMIT has failed. Did it take effect? After the rollback the counter tells. If it did not, another commit is made:
@@ -135,10 +155,20 @@ impl Writer {
                 Ok(())
             }
             Ok(found) if found.commits == before => {
-                let fenced = is_certain(&fail) || self.fence(found).is_ok();
-                Err(if fenced { fail } else { StoreError::OutcomeUnknown.into() })
+                let is_known = is_certain(&fail) || self.fence(found).is_ok();
+                Err(if is_known { self.explain(fail) } else { StoreError::OutcomeUnknown.into() })
             }
             Ok(_) | Err(_) => Err(StoreError::OutcomeUnknown.into()),
+        }
+    }
+
+    /// SQLite does not say why a write failed. The system does, to whoever tries: the disk may have become read-only.
+    fn explain(&self, fail: Fail) -> Fail {
+        let lock = self.conn.path().map(|path| beside(Path::new(path), ".lock"));
+        let tried = lock.map(|lock| std::fs::OpenOptions::new().append(true).open(lock));
+        match tried {
+            Some(Err(error)) if error.kind() == ErrorKind::ReadOnlyFilesystem => StoreError::ReadOnly.into(),
+            _ => fail,
         }
     }
 
@@ -192,11 +222,9 @@ impl Writer {
     }
 }
 
-/// Whether this error means that no commit record was written.
+/// Whether this error means that no commit record was written: it is the last thing to be written.
 fn is_certain(fail: &Fail) -> bool {
     let Fail::Sql(error) = fail else { return false };
-    matches!(
-        error.sqlite_error_code(),
-        Some(rusqlite::ErrorCode::DiskFull | rusqlite::ErrorCode::DatabaseBusy)
-    )
+    matches!(error.sqlite_error_code(), Some(ErrorCode::DiskFull | ErrorCode::DatabaseBusy))
+        || extended_code(error) == rusqlite::ffi::SQLITE_IOERR_WRITE
 }

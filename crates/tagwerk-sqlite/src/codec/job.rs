@@ -118,13 +118,20 @@ fn job(cells: Cells<'_>) -> Res<(Job, i64)> {
         created_at: cells.time(18)?,
         updated_at: cells.time(19)?,
         finished_at: cells.maybe_time(20)?,
-        lease: if status == Status::Running { Some(lease(cells)?) } else { None },
+        lease: lease(cells, status)?,
     };
     Ok((job, flags))
 }
 
-fn lease(cells: Cells<'_>) -> Res<Lease> {
-    Ok(Lease {
+fn lease(cells: Cells<'_>, status: Status) -> Res<Option<Lease>> {
+    if status != Status::Running {
+        // The guard of every change compares the bits, so nobody could ever change such a row.
+        return match cells.maybe_int(26)? {
+            None => Ok(None),
+            Some(_) => Err(Fail::Row("it has a lease, but is not running".to_owned())),
+        };
+    }
+    Ok(Some(Lease {
         expires_at: cells.time(22)?,
         time_limit_at: cells.maybe_time(23)?,
         lease_ms: cells.int(24)?,
@@ -132,7 +139,7 @@ fn lease(cells: Cells<'_>) -> Res<Lease> {
         bits: LeaseBits(cells.int(26)?.cast_unsigned()),
         worker: cells.string(27)?,
         request_id: cells.maybe_string(28)?,
-    })
+    }))
 }
 
 /// Lease bits as they are stored.

@@ -56,8 +56,7 @@ impl Drop for Snapshot<'_> {
     fn drop(&mut self) {
         let slot = self.slot.take();
         // A connection that cannot leave its transaction would hold the log back for ever; it is closed.
-        let slot =
-            slot.filter(|slot| slot.conn.is_autocommit() || slot.conn.execute_batch("ROLLBACK").is_ok());
+        let slot = slot.filter(|slot| slot.leave().is_ok());
         self.readers.give_back(slot);
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use tagwerk_core::{JobId, Status};
 use tagwerk_engine::row::JobRow;
-use tagwerk_engine::store::{ClaimQuery, Filter};
+use tagwerk_engine::store::{ClaimQuery, Filter, Store as _};
 use tagwerk_engine::testing::entropy::Seeded;
 
 use super::Place;
@@ -142,4 +142,26 @@ fn many_claims_in_one_call_do_not_step_over_each_others_rows() {
     let ids: Vec<i64> = given.iter().flatten().map(|row| row.job.id.0).collect();
     assert!(ids.iter().copied().eq(1..=300));
     assert!(place.store.writer.runs - from <= 600);
+}
+
+#[test]
+fn nothing_is_read_anew_but_for_somebody_elses_changes() {
+    let mut place = Place::new();
+    assert_eq!(place.store.writer.reloads, 1, "at the start");
+    for round in 0..30 {
+        write(&mut place.store, |tx| drop(add(tx, &vec![job_of("a"); 300])));
+        undo(&mut place.store, |tx| drop(add(tx, &vec![job_of("b"); 3_000])));
+        write(&mut place.store, |tx| drop(take(tx, at(0), 10)));
+        undo(&mut place.store, |tx| drop(take(tx, at(0), 2_000)));
+        if round % 5 == 0 {
+            place.store.housekeeping().expect("housekeeping");
+        }
+    }
+    assert_eq!(place.store.writer.reloads, 1);
+    let shell = rusqlite::Connection::open(place.path()).expect("a shell");
+    let changed =
+        shell.execute("UPDATE job SET state = 0, lease_until = NULL, lease_bits = NULL WHERE id = 1", []);
+    assert_eq!(changed, Ok(1));
+    let taken = write(&mut place.store, |tx| take(tx, at(0), 1));
+    assert_eq!((taken[0].job.id, place.store.writer.reloads), (JobId(1), 2));
 }

@@ -12,6 +12,7 @@ use crate::steps::{add, at, job, take, write};
 const DAMAGE: &[&str] = &[
     "UPDATE job SET state = 77 WHERE id = ?1",
     "UPDATE job SET state = 1 WHERE id = ?1",
+    "UPDATE job SET lease_bits = 1 WHERE id = ?1",
     "UPDATE job SET prio = 300 WHERE id = ?1",
     "UPDATE job SET lane = 12345 WHERE id = ?1",
     "UPDATE job SET flags = 128 WHERE id = ?1",
