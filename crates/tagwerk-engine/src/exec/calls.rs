@@ -41,6 +41,8 @@ pub(crate) fn worker_call(
     work.record(id, &event, step);
     match answer {
         Answer::Refused(rejection) => {
+            let seq = work.row(id).map_or(0, |row| row.job.leases);
+            work.note_refused(id, seq, name_of(&call.said));
             return Ok(Err(Refusal::Rejected { rejection, job: work.full(id, view)? }));
         }
         Answer::Replayed => {}
