@@ -8,6 +8,7 @@ use axum::response::Response;
 use http::StatusCode;
 use http::header::RETRY_AFTER;
 use tagwerk_api::answer::BulkClaimAnswer;
+use tagwerk_api::door::Door;
 use tagwerk_api::{Time, headers};
 use tagwerk_core::limits;
 use tagwerk_engine::command::{Claim, ClaimAnswer};
@@ -20,27 +21,24 @@ use super::{App, decode, view};
 
 /// `POST /jobs/claim`
 pub(super) async fn claim(State(app): State<Arc<App>>, _: NoQuery, sent: Sent) -> Answer {
-    let claim = sent.decode(&app, |door, body| door.claim(body)).await?;
+    let claim = sent.decode(&app, Door::claim).await?;
     let (answer, leases, waited) = ask(&app, decode::claim(claim, sent.agent())).await?;
     let shown = view::claim(answer, &app.owners);
-    match shown.jobs.first() {
-        Some(job) => {
-            let body = Bytes::from(reply::encode(job)?);
-            let mut response = reply::with_body(StatusCode::OK, leases.body(body));
-            reply::set_version(&mut response, job.summary.version);
-            Ok(response)
-        }
-        None => {
-            let mut response = reply::json(StatusCode::OK, &serde_json::Value::Null)?;
-            advise(&app, &mut response, (shown.next_due_at, waited));
-            Ok(response)
-        }
+    if let Some(job) = shown.jobs.first() {
+        let body = Bytes::from(reply::encode(job)?);
+        let mut response = reply::with_body(StatusCode::OK, leases.body(body));
+        reply::set_version(&mut response, job.summary.version);
+        Ok(response)
+    } else {
+        let mut response = reply::json(StatusCode::OK, &serde_json::Value::Null)?;
+        advise(&app, &mut response, (shown.next_due_at, waited));
+        Ok(response)
     }
 }
 
 /// `POST /jobs/claim/bulk`
 pub(super) async fn claim_bulk(State(app): State<Arc<App>>, _: NoQuery, sent: Sent) -> Answer {
-    let claim = sent.decode(&app, |door, body| door.claim_bulk(body)).await?;
+    let claim = sent.decode(&app, Door::claim_bulk).await?;
     let (answer, leases, waited) = ask(&app, decode::claim(claim, sent.agent())).await?;
     let encoder = Arc::clone(&app);
     let (next_due_at, nothing) = (answer.next_due_at.map(view::time), answer.jobs.is_empty());

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use axum::extract::State;
-use http::StatusCode;
 use http::header::LOCATION;
+use http::{HeaderValue, StatusCode};
 use tagwerk_api::answer::{
     AttemptsPage, BulkEnqueueAnswer, DamagedJob, EnqueueResult, Enqueued as EnqueuedView, Existing, JobsPage,
 };
-use tagwerk_api::door::NewJobs;
+use tagwerk_api::door::{Door, NewJobs};
 use tagwerk_api::headers;
 use tagwerk_api::problem::{Code, Problem};
 use tagwerk_api::query::JobsQuery;
@@ -30,7 +30,8 @@ type Shared = State<Arc<App>>;
 /// `POST /jobs`
 pub(super) async fn enqueue(State(app): Shared, _: NoQuery, sent: Sent) -> Answer {
     let key = sent.single(headers::IDEMPOTENCY_KEY)?;
-    let job = sent.decode(&app, move |door, body| door.enqueue(body, key.as_ref().map(|key| key.as_bytes())));
+    let job =
+        sent.decode(&app, move |door, body| door.enqueue(body, key.as_ref().map(HeaderValue::as_bytes)));
     let job = decode::new_job(job.await?);
     let command = Enqueue { jobs: vec![job], mode: BulkMode::Each };
     let mut results = ask(|reply| app.engine.enqueue(command, reply)).await?;
@@ -76,8 +77,8 @@ pub(super) async fn refused(app: &App, refusal: Refusal) -> Refused {
 /// `POST /jobs/bulk`
 pub(super) async fn enqueue_bulk(State(app): Shared, _: NoQuery, sent: SentBulk) -> Answer {
     let key = sent.single(headers::IDEMPOTENCY_KEY)?;
-    let read = move |door: &tagwerk_api::door::Door, body: &[u8]| {
-        let NewJobs { jobs, atomic } = door.enqueue_bulk(body, key.as_ref().map(|key| key.as_bytes()))?;
+    let read = move |door: &Door, body: &[u8]| {
+        let NewJobs { jobs, atomic } = door.enqueue_bulk(body, key.as_ref().map(HeaderValue::as_bytes))?;
         let jobs = jobs.into_iter().map(|job| job.map(decode::new_job)).collect();
         Ok((jobs, if atomic { BulkMode::Atomic } else { BulkMode::Each }))
     };

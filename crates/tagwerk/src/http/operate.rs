@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use axum::body::HttpBody;
 use axum::extract::{Request, State};
+use http::HeaderValue;
 use http::header::IF_MATCH;
 use tagwerk_api::problem::Code;
 use tagwerk_engine::command::Operate;
@@ -20,7 +21,7 @@ type Shared = State<Arc<App>>;
 pub(super) async fn cancel(State(app): Shared, PathId(id): PathId, _: NoQuery, sent: Sent) -> Answer {
     let seen = sent.single(IF_MATCH.as_str())?;
     let read =
-        sent.decode(&app, move |door, body| door.cancel(body, seen.as_ref().map(|seen| seen.as_bytes())));
+        sent.decode(&app, move |door, body| door.cancel(body, seen.as_ref().map(HeaderValue::as_bytes)));
     let command = decode::cancel(id, read.await?);
     operate(&app, command).await
 }
@@ -29,7 +30,7 @@ pub(super) async fn cancel(State(app): Shared, PathId(id): PathId, _: NoQuery, s
 pub(super) async fn retry(State(app): Shared, PathId(id): PathId, _: NoQuery, sent: Sent) -> Answer {
     let seen = sent.single(IF_MATCH.as_str())?;
     let read =
-        sent.decode(&app, move |door, body| door.retry(body, seen.as_ref().map(|seen| seen.as_bytes())));
+        sent.decode(&app, move |door, body| door.retry(body, seen.as_ref().map(HeaderValue::as_bytes)));
     let command = decode::retry_job(id, read.await?);
     operate(&app, command).await
 }
@@ -38,7 +39,7 @@ pub(super) async fn retry(State(app): Shared, PathId(id): PathId, _: NoQuery, se
 pub(super) async fn discard(State(app): Shared, PathId(id): PathId, _: NoQuery, sent: Sent) -> Answer {
     let seen = sent.single(IF_MATCH.as_str())?;
     let read =
-        sent.decode(&app, move |door, body| door.discard(body, seen.as_ref().map(|seen| seen.as_bytes())));
+        sent.decode(&app, move |door, body| door.discard(body, seen.as_ref().map(HeaderValue::as_bytes)));
     let command = decode::discard(id, read.await?);
     operate(&app, command).await
 }
@@ -47,7 +48,7 @@ pub(super) async fn discard(State(app): Shared, PathId(id): PathId, _: NoQuery, 
 pub(super) async fn force_fail(State(app): Shared, PathId(id): PathId, _: NoQuery, sent: Sent) -> Answer {
     let seen = sent.single(IF_MATCH.as_str())?;
     let read =
-        sent.decode(&app, move |door, body| door.force_fail(body, seen.as_ref().map(|seen| seen.as_bytes())));
+        sent.decode(&app, move |door, body| door.force_fail(body, seen.as_ref().map(HeaderValue::as_bytes)));
     let command = decode::force_fail(id, read.await?);
     operate(&app, command).await
 }
@@ -65,7 +66,7 @@ pub(super) async fn delete(
         return Err(Refused::new(Code::InvalidRequest, detail));
     }
     let seen = single(request.headers(), IF_MATCH.as_str())?;
-    let delete = app.door.delete(&query, seen.as_ref().map(|seen| seen.as_bytes()))?;
+    let delete = app.door.delete(&query, seen.as_ref().map(HeaderValue::as_bytes))?;
     operate(&app, decode::delete(id, delete)).await
 }
 

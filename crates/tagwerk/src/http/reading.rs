@@ -14,7 +14,7 @@ use super::problem::Refused;
 use super::reply::off_thread;
 
 /// The same error is logged again after this time.
-const SAY_AGAIN_AFTER: Duration = Duration::from_secs(60);
+const SAY_AGAIN_AFTER: Duration = Duration::from_mins(1);
 
 /// Turns at reading.
 pub(super) struct Turns {

@@ -6,7 +6,7 @@ use axum::body::Bytes;
 use axum::extract::State;
 use http::StatusCode;
 use tagwerk_api::answer::{BulkHeartbeatAnswer, HeartbeatAnswer, ReportBulkAnswer, ReportResult};
-use tagwerk_api::door::{self, Report, ReportBulk, ReportItem, Reported};
+use tagwerk_api::door::{self, Door, Report, ReportBulk, ReportItem, Reported};
 use tagwerk_api::headers;
 use tagwerk_api::problem::{Code, FieldCode, Problem, Refusal as DoorRefusal};
 use tagwerk_core::JobId;
@@ -24,14 +24,14 @@ type Shared = State<Arc<App>>;
 
 /// `POST /jobs/{id}/complete`
 pub(super) async fn complete(State(app): Shared, PathId(id): PathId, _: NoQuery, sent: Sent) -> Answer {
-    let Reported { value, ignored } = sent.decode(&app, |door, body| door.complete(body)).await?;
+    let Reported { value, ignored } = sent.decode(&app, Door::complete).await?;
     report(&app, decode::report(id, Report::Complete(value)), &ignored).await
 }
 
 /// `POST /jobs/{id}/fail`
 pub(super) async fn fail(State(app): Shared, PathId(id): PathId, _: NoQuery, sent: Sent) -> Answer {
     // Redaction takes its time on a long text, so it is part of the decoding.
-    let read = move |door: &door::Door, body: &[u8]| {
+    let read = move |door: &Door, body: &[u8]| {
         let Reported { value, ignored } = door.fail(body)?;
         Ok((decode::report(id, Report::Fail(value)), ignored))
     };
@@ -41,13 +41,13 @@ pub(super) async fn fail(State(app): Shared, PathId(id): PathId, _: NoQuery, sen
 
 /// `POST /jobs/{id}/release`
 pub(super) async fn release(State(app): Shared, PathId(id): PathId, _: NoQuery, sent: Sent) -> Answer {
-    let Reported { value, ignored } = sent.decode(&app, |door, body| door.release(body)).await?;
+    let Reported { value, ignored } = sent.decode(&app, Door::release).await?;
     report(&app, decode::report(id, Report::Release(value)), &ignored).await
 }
 
 /// `POST /jobs/{id}/heartbeat`
 pub(super) async fn heartbeat(State(app): Shared, PathId(id): PathId, _: NoQuery, sent: Sent) -> Answer {
-    let Reported { value, ignored } = sent.decode(&app, |door, body| door.heartbeat(body)).await?;
+    let Reported { value, ignored } = sent.decode(&app, Door::heartbeat).await?;
     let answer = one(&app, decode::report(id, Report::Heartbeat(value))).await?;
     let shown = beat(&app, &answer).ok_or_else(|| Refused::of(Code::InternalError))?;
     let mut response = reply::json(StatusCode::OK, &shown)?;
@@ -57,7 +57,7 @@ pub(super) async fn heartbeat(State(app): Shared, PathId(id): PathId, _: NoQuery
 
 /// `POST /jobs/{id}/checkpoint`
 pub(super) async fn checkpoint(State(app): Shared, PathId(id): PathId, _: NoQuery, sent: Sent) -> Answer {
-    let checkpoint = sent.decode(&app, |door, body| door.checkpoint(body)).await?;
+    let checkpoint = sent.decode(&app, Door::checkpoint).await?;
     report(&app, decode::checkpoint(id, checkpoint), &[]).await
 }
 
@@ -86,7 +86,7 @@ fn beat(app: &App, answer: &WorkerAnswer) -> Option<HeartbeatAnswer> {
 
 /// `POST /jobs/heartbeat/bulk`
 pub(super) async fn heartbeat_bulk(State(app): Shared, _: NoQuery, sent: Sent) -> Answer {
-    let read = |door: &door::Door, body: &[u8]| {
+    let read = |door: &Door, body: &[u8]| {
         let Reported { value, ignored } = door.heartbeat_bulk(body)?;
         Ok((Entries::of(value.reports), ignored))
     };
@@ -103,7 +103,7 @@ pub(super) async fn heartbeat_bulk(State(app): Shared, _: NoQuery, sent: Sent) -
 
 /// `POST /jobs/report/bulk`
 pub(super) async fn report_bulk(State(app): Shared, _: NoQuery, sent: Sent) -> Answer {
-    let read = |door: &door::Door, body: &[u8]| {
+    let read = |door: &Door, body: &[u8]| {
         let Reported { value: ReportBulk { reports, claim }, ignored } = door.report_bulk(body)?;
         Ok((Entries::of(reports), claim, ignored))
     };
@@ -112,7 +112,7 @@ pub(super) async fn report_bulk(State(app): Shared, _: NoQuery, sent: Sent) -> A
     let (claim, claim_problem) = match claim.map(|claim| claimable(&app, claim)) {
         None => (None, None),
         Some(Ok(claim)) => (Some(decode::claim(claim, sent.agent())), None),
-        Some(Err(problem)) => (None, Some(problem)),
+        Some(Err(refused)) => (None, Some(refused.into_problem())),
     };
     let (answer, leases) = work_and_claim(&app, calls, claim).await?;
     let body = off_thread(move || {
@@ -132,15 +132,15 @@ pub(super) async fn report_bulk(State(app): Shared, _: NoQuery, sent: Sent) -> A
 }
 
 /// The claim of a bulk report, which never waits and never holds back the reports.
-fn claimable(app: &App, claim: Result<door::Claim, DoorRefusal>) -> Result<door::Claim, Problem> {
-    let claim = claim.map_err(Problem::from)?;
+fn claimable(app: &App, claim: Result<door::Claim, DoorRefusal>) -> Result<door::Claim, Refused> {
+    let claim = claim?;
     if claim.wait_ms > 0 {
         let message =
             "a claim that comes with reports never waits; leave wait_seconds out, or claim by itself";
         return Err(DoorRefusal::field("claim.wait_seconds", FieldCode::Conflict, message).into());
     }
     if app.is_stopping() {
-        return Err(Refused::from(EngineError::Draining).into_problem());
+        return Err(EngineError::Draining.into());
     }
     Ok(claim)
 }

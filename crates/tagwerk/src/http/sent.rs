@@ -114,7 +114,7 @@ impl<const LIMIT: usize> FromRequest<Arc<App>> for Sent<LIMIT> {
 
     async fn from_request(request: Request, app: &Arc<App>) -> Result<Self, Refused> {
         let (parts, body) = request.into_parts();
-        let claimed = claimed_length(&parts.headers)?;
+        let claimed = claimed_length(&parts.headers);
         if claimed.is_some_and(|length| length > LIMIT) {
             discard(body, &parts.headers);
             return Err(too_large(LIMIT));
@@ -146,11 +146,10 @@ fn too_slow() -> Refused {
 }
 
 /// What `Content-Length` says.
-fn claimed_length(headers: &HeaderMap) -> Result<Option<usize>, Refused> {
-    let Some(header) = headers.get(CONTENT_LENGTH) else { return Ok(None) };
-    let length = header.to_str().ok().and_then(|text| text.parse().ok());
+fn claimed_length(headers: &HeaderMap) -> Option<usize> {
+    let length = headers.get(CONTENT_LENGTH)?.to_str().ok().and_then(|text| text.parse().ok());
     // A length that no computer can count is over every limit.
-    Ok(Some(length.unwrap_or(usize::MAX)))
+    Some(length.unwrap_or(usize::MAX))
 }
 
 /// What became of a body.

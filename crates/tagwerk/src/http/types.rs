@@ -10,7 +10,7 @@ use tagwerk_api::problem::Code;
 use tagwerk_core::Timestamp;
 use tagwerk_engine::command::PutType;
 use tagwerk_engine::query::{self, TypeView};
-use tagwerk_engine::row::TypeSettings;
+use tagwerk_engine::row::{Tally, TypeSettings};
 
 use super::ask::ask;
 use super::overview::{counts, page};
@@ -74,7 +74,7 @@ async fn write(app: &App, kind: &str, settings: Option<TypeSettings>) -> Result<
 async fn shown(app: &App, kind: &str) -> Answer {
     let found = find(app, kind).await?;
     let bare =
-        || TypeView { kind: kind.to_owned(), settings: None, tally: Default::default(), oldest_ready: None };
+        || TypeView { kind: kind.to_owned(), settings: None, tally: Tally::default(), oldest_ready: None };
     reply::json(StatusCode::OK, &found.unwrap_or_else(|| info(bare(), app.clock.now())))
 }
 

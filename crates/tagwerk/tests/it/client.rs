@@ -40,8 +40,13 @@ impl Answer {
 
     /// The body as JSON, if the status is this.
     pub(crate) fn expect(&self, status: u16) -> Value {
-        assert_eq!(self.status, status, "{:?} {}", self.headers, String::from_utf8_lossy(&self.body));
+        self.status_is(status);
         self.json()
+    }
+
+    /// Holds it against a status.
+    pub(crate) fn status_is(&self, status: u16) {
+        assert_eq!(self.status, status, "{:?} {}", self.headers, String::from_utf8_lossy(&self.body));
     }
 
     /// The problem, if it has this status and code.
@@ -145,17 +150,14 @@ impl Client {
 /// The bytes of a request.
 pub(crate) fn request(addr: SocketAddr, call: &str, headers: &[(&str, &str)], body: &[u8]) -> Vec<u8> {
     let has = |name: &str| headers.iter().any(|(known, _)| known.eq_ignore_ascii_case(name));
-    let mut head = format!("{call} HTTP/1.1\r\n");
-    if !has("host") {
-        head += &format!("Host: {addr}\r\n");
-    }
     let sized = has("content-length") || has("transfer-encoding");
-    if !sized && (!body.is_empty() || call.starts_with('P')) {
-        head += &format!("Content-Length: {}\r\n", body.len());
-    }
-    for (name, value) in headers {
-        head += &format!("{name}: {value}\r\n");
-    }
+    let length = (!sized && (!body.is_empty() || call.starts_with('P'))).then(|| body.len().to_string());
+    let host = (!has("host")).then(|| addr.to_string());
+    let added = [("Host", host), ("Content-Length", length)];
+    let added = added.iter().filter_map(|(name, value)| Some((*name, value.as_deref()?)));
+    let lines: String =
+        added.chain(headers.iter().copied()).map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    let head = format!("{call} HTTP/1.1\r\n{lines}");
     [head.as_bytes(), b"\r\n", body].concat()
 }
 

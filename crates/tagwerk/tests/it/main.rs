@@ -3,8 +3,22 @@
 
 #![expect(
     clippy::disallowed_methods,
-    reason = "tests of the real binary read the real clock and its environment"
+    clippy::expect_used,
+    clippy::panic,
+    reason = "tests of the real binary read the real clock and its environment, and fail loudly"
 )]
 
 mod client;
+mod crash;
+mod http_bad_input;
+mod http_bodies;
+mod http_calls;
+mod http_headers;
+mod http_payload;
+mod http_who;
+mod keys;
+mod matrix;
+mod process;
+mod races;
 mod server;
+mod support;
