@@ -103,6 +103,13 @@ impl SqliteReaders {
         done
     }
 
+    /// Closes the connections that nobody uses; they are opened again when they are needed.
+    pub(crate) fn close_idle(&self) {
+        let mut pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
+        pool.unopened += pool.idle.len();
+        pool.idle.clear();
+    }
+
     /// Takes a connection out of the pool.
     fn take(&self) -> Res<Slot> {
         let pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);

@@ -42,6 +42,13 @@ impl SqliteStore {
     }
 }
 
+impl Drop for SqliteStore {
+    /// SQLite tidies up when the last connection is closed, which must be one that can write.
+    fn drop(&mut self) {
+        self.readers.close_idle();
+    }
+}
+
 impl Store for SqliteStore {
     fn begin(&mut self) -> StoreResult<Box<dyn Tx + '_>> {
         self.checkpointer.before_transaction(&self.writer.conn);

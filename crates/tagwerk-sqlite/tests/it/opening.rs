@@ -205,6 +205,21 @@ fn what_was_committed_is_in_the_files_at_once() {
 }
 
 #[test]
+fn a_store_that_was_closed_is_one_file_again() {
+    let mut bench = SqliteBench::new();
+    write(bench.store(), |tx| add(tx, &[job()]));
+    let readers = bench.store().readers();
+    readers.snapshot().expect("a snapshot").scan(JobId(0), 9).expect("rows");
+    let path = bench.path();
+    let _folder = bench.close();
+    for suffix in ["-wal", "-shm"] {
+        assert!(!PathBuf::from(format!("{}{suffix}", path.display())).exists(), "{suffix}");
+    }
+    let after = readers.snapshot().expect("who still reads may go on").scan(JobId(0), 9);
+    assert_eq!(after.expect("rows").len(), 1);
+}
+
+#[test]
 fn a_store_that_is_not_there_is_not_created_to_be_read() {
     let (_folder, path) = folder();
     let error = SqliteStore::open_read_only(&path).err().expect("there is none");
