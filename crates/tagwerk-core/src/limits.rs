@@ -37,7 +37,7 @@ pub const TRACEPARENT_MAX_BYTES: usize = 255;
 pub const WORKER_ID_MAX_BYTES: usize = 255;
 /// `request_id` of a claim: a UUID in every spelling fits; it is stored on each live lease.
 pub const REQUEST_ID_MAX_BYTES: usize = 64;
-/// Payload of a job that gives none.
+/// Payload of a job that gives none: so that a worker can always read an object.
 pub const PAYLOAD_DEFAULT: &str = "{}";
 /// Payload unless configured: a queue is not a file store; 32 of the largest still fit into one claim answer.
 pub const PAYLOAD_MAX_BYTES: usize = 256 * KIB;
@@ -76,7 +76,7 @@ pub const RETRY_FACTOR_MIN: f64 = 1.0;
 pub const RETRY_FACTOR_MAX: f64 = 1_000_000.0;
 /// Longest back-off unless configured: an outage that is over is noticed within the hour.
 pub const RETRY_CAP_DEFAULT_MS: i64 = HOUR_MS;
-/// Base and cap of a back-off.
+/// Base and cap of a back-off: a wait that ends beyond it would be a job that never runs.
 pub const RETRY_DELAY_MS: Range<i64> = Range { min: 0, max: DELAY_MAX_MS };
 /// Longest wait after the first lost lease: spreads the jobs of a dead machine without making anybody wait.
 pub const FIRST_LOSS_DELAY_MAX_MS: i64 = SECOND_MS;
@@ -115,7 +115,7 @@ pub const WAIT_MAX_MS: i64 = 60 * SECOND_MS;
 pub const OVERDUE_PER_BATCH: usize = 1_000;
 /// How often overdue attempts are looked for without traffic: a lost lease waits a second longer at most.
 pub const OVERDUE_EVERY_MS: i64 = SECOND_MS;
-/// How often `served_until` is rewritten while somebody serves.
+/// How often `served_until` is rewritten while somebody serves: a third of the gap that counts, at the price of one small commit a second.
 pub const SERVED_UNTIL_EVERY_MS: i64 = SECOND_MS;
 /// Gap in serving from which leases are moved: three missed rewrites, so that a slow commit is none.
 pub const GAP_THRESHOLD_MS: i64 = 3 * SECOND_MS;
@@ -142,13 +142,13 @@ pub const BULK_BODY_MAX_BYTES: usize = 64 * MIB;
 pub const BULK_JOBS_MAX: usize = 10_000;
 /// Refused lines of a streamed enqueue that are named one by one: enough to see what is wrong with the file.
 pub const STREAM_REFUSALS_MAX: usize = 1_000;
-/// Reports of one bulk report.
+/// Reports of one bulk report: what a large worker finishes in a second; one commit.
 pub const REPORTS_MAX: usize = 1_000;
 /// Jobs of one claim: what a large worker does in a few seconds; more would only sit in its memory under lease.
 pub const CLAIM_JOBS: Range<u32> = Range { min: 1, max: 1_000 };
 /// Bytes of payloads in one claim answer. One job is always given, however large.
 pub const CLAIM_BUDGET_BYTES: usize = 8 * MIB;
-/// Jobs that one `complete` may enqueue.
+/// Jobs that one `complete` may enqueue: they are written in the transaction of the report, which everybody else waits for.
 pub const FOLLOW_UPS_MAX: usize = 1_000;
 /// Bytes of the jobs that one `complete` may enqueue: they are written in the transaction of the report.
 pub const FOLLOW_UPS_MAX_BYTES: usize = MIB;
