@@ -285,9 +285,12 @@ pub enum Refusal {
     /// `on_mismatch: reject` and something else was sent with the key before.
     #[error("idempotency key was first used by job {0} with other content; use a new key for new work")]
     KeyReused(JobId),
+    /// The same, and that job was pruned since.
+    #[error("idempotency key was first used by job {0}, which retention has deleted, with other content; use a new key for new work")]
+    KeyReusedPruned(JobId, Tombstone),
     /// The key belongs to a pruned job and `on_duplicate: conflict` was asked for.
     #[error("idempotency key already belongs to job {0}, which retention has deleted")]
-    DuplicatePruned(JobId),
+    DuplicatePruned(JobId, Tombstone),
     /// The key belongs to an earlier job of the same request and `on_duplicate: conflict` was asked for.
     #[error("job {index} of this request has the same idempotency key")]
     DuplicateHere {

@@ -75,16 +75,16 @@ fn judge(
         return Ok(Verdict::Create);
     }
     let differs = fingerprint(job) != row.fingerprint;
-    Ok(match (job.on_mismatch, job.on_duplicate) {
-        (Some(OnMismatch::Reject), _) if differs => Verdict::Refused(Refusal::KeyReused(row.owner)),
-        (_, Some(OnDuplicate::Conflict)) if row.tombstone.is_some() => {
-            Verdict::Refused(Refusal::DuplicatePruned(row.owner))
-        }
-        (_, Some(OnDuplicate::Conflict)) => {
-            Verdict::Refused(Refusal::Duplicate(work.full(row.owner, View::of(request.jobs.len()))?))
-        }
-        _ => Verdict::Existing { key: row, differs },
-    })
+    let reject = differs && job.on_mismatch == Some(OnMismatch::Reject);
+    if !reject && job.on_duplicate != Some(OnDuplicate::Conflict) {
+        return Ok(Verdict::Existing { key: row, differs });
+    }
+    Ok(Verdict::Refused(match (row.tombstone, reject) {
+        (Some(tombstone), true) => Refusal::KeyReusedPruned(row.owner, tombstone),
+        (Some(tombstone), false) => Refusal::DuplicatePruned(row.owner, tombstone),
+        (None, true) => Refusal::KeyReused(row.owner),
+        (None, false) => Refusal::Duplicate(work.full(row.owner, View::of(request.jobs.len()))?),
+    }))
 }
 
 /// Where the job that has the key stands; `None` if neither job nor tombstone is left.

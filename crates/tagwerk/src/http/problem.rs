@@ -104,10 +104,10 @@ pub(super) fn refusal(refusal: Refusal) -> Problem {
     match refusal {
         Refusal::NoSuchJob(_) => Problem::new(Code::JobNotFound, detail),
         Refusal::Rejected { rejection, .. } => rejected(&rejection),
-        Refusal::Duplicate(_) | Refusal::DuplicatePruned(_) | Refusal::DuplicateHere { .. } => {
+        Refusal::Duplicate(_) | Refusal::DuplicatePruned(..) | Refusal::DuplicateHere { .. } => {
             Problem::new(Code::Duplicate, detail)
         }
-        Refusal::KeyReused(_) | Refusal::KeyReusedHere { .. } => {
+        Refusal::KeyReused(_) | Refusal::KeyReusedPruned(..) | Refusal::KeyReusedHere { .. } => {
             Problem::new(Code::IdempotencyKeyReused, detail)
         }
         Refusal::KeyHeld(_) => Problem::new(Code::IdempotencyKeyHeld, detail),
@@ -125,6 +125,10 @@ pub(super) fn refusal_with_job(refused: Refusal, owner: Option<String>) -> Probl
             let detail = Refusal::Duplicate(job.clone()).to_string();
             let job = Existing::Job(Box::new(view::job(*job, owner)));
             Problem { job: Some(Box::new(job)), ..Problem::new(Code::Duplicate, detail) }
+        }
+        Refusal::DuplicatePruned(id, ref tombstone) | Refusal::KeyReusedPruned(id, ref tombstone) => {
+            let job = Existing::Pruned(view::tombstone(id, tombstone.clone()));
+            Problem { job: Some(Box::new(job)), ..refusal(refused) }
         }
         other => refusal(other),
     }
