@@ -286,7 +286,9 @@ pub enum Refusal {
     #[error("idempotency key was first used by job {0} with other content; use a new key for new work")]
     KeyReused(JobId),
     /// The same, and that job was pruned since.
-    #[error("idempotency key was first used by job {0}, which retention has deleted, with other content; use a new key for new work")]
+    #[error(
+        "idempotency key was first used by job {0}, which retention has deleted, with other content; use a new key for new work"
+    )]
     KeyReusedPruned(JobId, Tombstone),
     /// The key belongs to a pruned job and `on_duplicate: conflict` was asked for.
     #[error("idempotency key already belongs to job {0}, which retention has deleted")]

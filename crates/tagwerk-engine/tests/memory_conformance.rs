@@ -3,7 +3,7 @@
 use tagwerk_core::JobId;
 use tagwerk_engine::conformance_tests;
 use tagwerk_engine::store::Store;
-use tagwerk_engine::testing::conformance::{Bench, Hook};
+use tagwerk_engine::testing::conformance::Bench;
 use tagwerk_engine::testing::memory::MemoryStore;
 
 #[derive(Default)]
@@ -18,14 +18,12 @@ impl Bench for MemoryBench {
         self.0 = self.0.reopen();
     }
 
-    fn set_next_id(&mut self, next: JobId) -> Hook {
+    fn set_next_id(&mut self, next: JobId) {
         self.0.set_next_id(next);
-        Hook::Done
     }
 
-    fn damage(&mut self, id: JobId) -> Hook {
+    fn damage(&mut self, id: JobId) {
         self.0.damage(id);
-        Hook::Done
     }
 }
 

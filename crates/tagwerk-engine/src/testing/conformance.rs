@@ -46,26 +46,9 @@ pub trait Bench {
     /// Closes the store and opens it again on the same data, as a restart would.
     fn reopen(&mut self);
     /// Lets ids go on from `next`, as if all below had been given out.
-    fn set_next_id(&mut self, _next: JobId) -> Hook {
-        Hook::Missing
-    }
+    fn set_next_id(&mut self, next: JobId);
     /// Makes the row of this job undecodable, behind the store's back.
-    fn damage(&mut self, _id: JobId) -> Hook {
-        Hook::Missing
-    }
-}
-
-/// Whether a bench can do what only some benches can.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Hook {
-    /// It was done.
-    Done,
-    /// This bench cannot do it; the case does not run and says so.
-    Missing,
-}
-
-fn not_run(why: &str) {
-    eprintln!("not run: {why}");
+    fn damage(&mut self, id: JobId);
 }
 
 /// Makes one test of each case of the suite. The argument makes a [`Bench`](crate::testing::conformance::Bench).

@@ -234,7 +234,11 @@ fn cancel_with_wait_stops_the_holder_at_its_next_call() {
     assert_eq!(rejection(rig.say(&held, completed())), Rejection::Cancelled);
     let history = attempts(&rig, id);
     assert_eq!((history[0].attempt.end, history[0].refused_calls), (AttemptEnd::Cancelled, 2));
-    assert_eq!(history[0].last_refused.map(|(call, _)| call), Some(Call::Complete), "what it said is not lost");
+    assert_eq!(
+        history[0].last_refused.map(|(call, _)| call),
+        Some(Call::Complete),
+        "what it said is not lost"
+    );
     rig.assert_clean();
 }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use rusqlite::Connection;
 use tagwerk_core::{JobId, Timestamp};
 use tagwerk_engine::store::Store;
-use tagwerk_engine::testing::conformance::{Bench, Hook};
+use tagwerk_engine::testing::conformance::Bench;
 use tagwerk_sqlite::{Options, SqliteStore};
 use tempfile::TempDir;
 
@@ -52,16 +52,14 @@ impl Bench for SqliteBench {
         self.store = Some(SqliteStore::open(&self.path(), &options()).expect("it opens again"));
     }
 
-    fn set_next_id(&mut self, next: JobId) -> Hook {
+    fn set_next_id(&mut self, next: JobId) {
         drop(self.store.take());
         self.beside().execute("UPDATE sequence SET next_job = ?1", [next.0]).expect("a row");
         self.reopen();
-        Hook::Done
     }
 
-    fn damage(&mut self, id: JobId) -> Hook {
+    fn damage(&mut self, id: JobId) {
         let changed = self.beside().execute("UPDATE job SET flags = -1 WHERE id = ?1", [id.0]);
         assert_eq!(changed, Ok(1));
-        Hook::Done
     }
 }

@@ -2,28 +2,17 @@
 
 use tagwerk_core::{JobId, Status};
 
+use super::Bench;
 use super::steps::{
     add, add_one, add_settled, add_started, all, at, ids, job, listed_ids, peek, read, take, undo, wish,
     write,
 };
-use super::{Bench, Hook, not_run};
-use crate::row::JobRow;
 use crate::store::{ListQuery, Listed, PruneQuery, StoreError};
-
-fn damage(bench: &mut dyn Bench, row: &JobRow) -> Hook {
-    let hook = bench.damage(row.job.id);
-    if hook == Hook::Missing {
-        not_run("a row cannot be damaged on this bench");
-    }
-    hook
-}
 
 /// F151: claims pass it over, before and after a reopen.
 pub fn f151_a_damaged_row_does_not_stop_claims(bench: &mut dyn Bench) {
     let rows = write(bench, |tx| add(tx, &vec![job(); 4]));
-    if damage(bench, &rows[0]) == Hook::Missing {
-        return;
-    }
+    bench.damage(rows[0].job.id);
     assert_eq!(peek(bench, at(0), &all()), ids(&rows[1..]));
     let taken = write(bench, |tx| take(tx, at(0), wish(&all(), 1)));
     assert_eq!(ids(&taken), ids(&rows[1..2]));
@@ -44,9 +33,7 @@ pub fn f151_a_damaged_row_does_not_stop_rescue_and_retention(bench: &mut dyn Ben
         (three(), three())
     });
     for row in &broken {
-        if damage(bench, row) == Hook::Missing {
-            return;
-        }
+        bench.damage(row.job.id);
     }
     let query = PruneQuery {
         after: JobId(0),
@@ -65,9 +52,7 @@ pub fn f151_a_damaged_row_does_not_stop_rescue_and_retention(bench: &mut dyn Ben
 /// F151: lists and scans show it as what it is, among the others.
 pub fn f151_a_damaged_row_is_shown_as_damaged(bench: &mut dyn Bench) {
     let rows = write(bench, |tx| add(tx, &vec![job(); 3]));
-    if damage(bench, &rows[1]) == Hook::Missing {
-        return;
-    }
+    bench.damage(rows[1].job.id);
     let page = ListQuery { limit: 10, ..ListQuery::default() };
     let (scanned, listed, found) = read(bench, |view| {
         let scanned = view.scan(JobId(0), 10).expect("rows are read");
@@ -85,9 +70,7 @@ pub fn f151_a_damaged_row_is_shown_as_damaged(bench: &mut dyn Bench) {
 /// F151: whoever asks for it by its number gets an error, and whoever asks for others gets them.
 pub fn f151_only_who_asks_for_a_damaged_row_fails(bench: &mut dyn Bench) {
     let rows = write(bench, |tx| add(tx, &vec![job(); 2]));
-    if damage(bench, &rows[0]) == Hook::Missing {
-        return;
-    }
+    bench.damage(rows[0].job.id);
     let failed = undo(bench, |tx| tx.load(&[rows[1].job.id, rows[0].job.id]));
     assert!(matches!(failed, Err(StoreError::Other(_))), "{failed:?}");
     assert_eq!(undo(bench, |tx| tx.load(&ids(&rows[1..])).expect("rows are read")), [Some(rows[1].clone())]);

@@ -70,7 +70,7 @@ pub fn f134_ten_thousand_equal_jobs_come_in_id_order(bench: &mut dyn Bench) {
 
 /// F135: ids compare as numbers: 9 before 10 before 100.
 pub fn f135_ids_compare_as_numbers(bench: &mut dyn Bench) {
-    let _ = bench.set_next_id(JobId(7));
+    bench.set_next_id(JobId(7));
     let rows = write(bench, |tx| add(tx, &vec![job().due(at(-3)); 105]));
     let order = ids(&rows);
     assert!(order.is_sorted() && order[104].0 > 100);
