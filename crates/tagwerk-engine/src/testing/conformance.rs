@@ -2,7 +2,7 @@
 //!
 //! A store's own test is this and nothing more:
 //!
-//! ```ignore
+//! ```text
 //! use tagwerk_engine::conformance_tests;
 //! use tagwerk_engine::testing::conformance::Bench;
 //!
