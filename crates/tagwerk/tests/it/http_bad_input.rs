@@ -65,7 +65,7 @@ fn rows() -> Vec<Row> {
         field("{\"type\":\"t\",\"expires_at\":\"2001-01-01T00:00:00Z\"}", "expires_at", "out-of-range"),
         field(
             "{\"type\":\"t\",\"run_at\":\"2030-01-01T00:00:00Z\",\"delay_seconds\":1}",
-            "run_at",
+            "delay_seconds",
             "conflict",
         ),
         field("{\"type\":\"t\",\"max_age_seconds\":0}", "max_age_seconds", "out-of-range"),

@@ -122,7 +122,7 @@ fn a_version_guards_what_operators_do() {
     assert_eq!(retry(&[JSON, ("If-Match", &etag)], &both).status, 422, "two versions");
     let job = retry(&[("If-Match", &etag)], "").expect(200);
     assert_eq!((&job["status"], &job["retry_count"]), (&json!("pending"), &json!(0)));
-    retry(&[("If-Match", &etag)], "").problem(409, "version-changed");
+    retry(&[("If-Match", &etag)], "").problem(409, "not-failed");
     let stale = server.client().send(&format!("DELETE /jobs/{id}"), &[("If-Match", &etag)], b"");
     stale.problem(409, "version-changed");
     let body = server.client().send(&format!("DELETE /jobs/{id}"), &[JSON], b"{\"seen_version\":1}");
@@ -159,7 +159,7 @@ fn reports_ignore_and_name_what_they_do_not_know() {
     assert_eq!(beat.header("tagwerk-ignored"), Some("extend_by"));
     let done = server.post(&path("complete"), &json!({"lease": held["lease"], "resutl": 1, "enqueue": []}));
     assert_eq!(done.expect(200)["status"], "completed");
-    assert_eq!(done.header("tagwerk-ignored"), Some("resutl, enqueue"));
+    assert_eq!(done.header("tagwerk-ignored"), Some("enqueue, resutl"));
     let again = server.post(&path("complete"), &json!({"lease": held["lease"]}));
     again.expect(200);
     assert_eq!(again.header("report-replayed"), Some("true"));
