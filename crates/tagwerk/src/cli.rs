@@ -67,6 +67,9 @@ enum Command {
     Config(serve::ShowConfig),
     /// Print the OpenAPI document of the server
     Openapi(connect::Remote),
+    /// Ends the commands of a worker that is gone; `work` starts it by itself
+    #[command(name = work::GUARD_COMMAND, hide = true)]
+    WorkGuard,
     /// Print a script that completes commands in a shell
     Completions {
         /// For which shell
@@ -107,6 +110,7 @@ fn run(command: Command) -> Result<Exit, Failure> {
         Command::Check(check) => check.run(),
         Command::Config(config) => config.run(),
         Command::Openapi(remote) => connect::wait(overview::openapi(remote)),
+        Command::WorkGuard => connect::wait(work::guard()),
         Command::Completions { shell } => completions(shell),
     }
 }

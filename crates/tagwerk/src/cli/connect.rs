@@ -10,11 +10,15 @@ use super::failure::Failure;
 /// The address unless another is given.
 pub(crate) const DEFAULT_URL: &str = "http://127.0.0.1:7070";
 
+/// Outlasts a restart of the server: about half a minute.
+pub(crate) const PATIENCE: Retries =
+    Retries { tries: 10, first: Duration::from_millis(200), cap: Duration::from_secs(5), seed: 0 };
+
 /// The flags of every command that speaks to a server.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Remote {
     /// The server: http://HOST:PORT or unix:PATH
-    #[arg(long, value_name = "URL", env = "TAGWERK_URL", default_value = DEFAULT_URL, value_parser = address)]
+    #[arg(long, value_name = "URL", env = "TAGWERK_URL", hide_env_values = true, default_value = DEFAULT_URL, value_parser = address)]
     pub(crate) url: Address,
     /// Print JSON, exactly as the server sends it, instead of a table
     #[arg(long)]
@@ -34,9 +38,7 @@ impl Remote {
 
     /// A client for much work: it outlasts a restart of the server.
     pub(crate) fn patient_client(&self) -> Result<Client, Failure> {
-        let retries =
-            Retries { tries: 10, first: Duration::from_millis(200), cap: Duration::from_secs(5), seed: 0 };
-        Ok(self.client()?.with_retries(retries))
+        Ok(self.client()?.with_retries(PATIENCE))
     }
 }
 

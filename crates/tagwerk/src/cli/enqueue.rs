@@ -18,9 +18,39 @@ const EXAMPLES: &str = "Examples:
   jq -c . order.json | tagwerk enqueue import --payload - --max-retries 0
   tagwerk enqueue --bulk jobs.ndjson
 
-A job needs only its type. Lengths of time are seconds or 90s, 5m, 2h, 7d.
-With --bulk each line of the file is a job as the HTTP interface takes it: {\"type\": \"import\", \"payload\": {…}, …}.
+A job needs only its type. Lengths of time are seconds, or 90s, 5m, 2h, 7d.
+With --bulk each line of the file is a job as POST /jobs takes it, such as {\"type\": \"import\"}.
 Give each an idempotency_key: then a bulk that was interrupted is simply started again.";
+
+/// What is said of one job and has no place beside a file of many.
+const JOB_FLAGS: [&str; 26] = [
+    "job_type",
+    "payload",
+    "queue",
+    "priority",
+    "idempotency_key",
+    "idempotency_scope",
+    "idempotency_ttl",
+    "on_duplicate",
+    "on_mismatch",
+    "delay",
+    "run_at",
+    "max_age",
+    "expires_at",
+    "max_retries",
+    "max_lease_losses",
+    "lease",
+    "timeout",
+    "retry_base",
+    "retry_factor",
+    "retry_cap",
+    "retry_jitter",
+    "on_unknown",
+    "subject",
+    "subject_version",
+    "correlation_id",
+    "traceparent",
+];
 
 /// Enqueue a job, or many from a file.
 #[derive(Debug, clap::Args)]
@@ -30,7 +60,7 @@ pub(crate) struct Enqueue {
     #[arg(value_name = "TYPE", required_unless_present = "bulk")]
     job_type: Option<String>,
     /// Enqueue every line of this file (- for stdin) as a job
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["job_type", "Options"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = JOB_FLAGS)]
     bulk: Option<PathBuf>,
     #[command(flatten)]
     options: Options,

@@ -12,7 +12,7 @@ use tagwerk_client::api::{Seconds, Status, Time};
 use tagwerk_core::limits;
 use tagwerk_engine::ports::Clock;
 
-use super::connect::Remote;
+use super::connect::{PATIENCE, Remote};
 use super::exit::Exit;
 use super::failure::{Failure, Told, note};
 use super::show;
@@ -278,7 +278,8 @@ impl Each {
 
 impl Wait {
     async fn run(self) -> Result<Exit, Failure> {
-        let client = self.remote.patient_client()?;
+        // A server that is not there at all is said at once; later on it may only be restarting.
+        let mut client = self.remote.client()?;
         let clock = SystemClock::new();
         let timeout = self.timeout.map(|timeout| Duration::from_millis(timeout.ms().unsigned_abs()));
         loop {
@@ -288,6 +289,7 @@ impl Wait {
             });
             let wait = Seconds::from_ms(left_ms.min(limits::WAIT_MAX_MS));
             let answer = client.wait_for_job(self.id, wait).await?;
+            client = client.with_retries(PATIENCE);
             let job = &answer.value.summary;
             let exit = match job.status {
                 Status::Completed => Exit::Done,

@@ -13,7 +13,9 @@ pub(crate) fn table<const N: usize>(header: [&str; N], rows: Vec<[String; N]>, n
 
 /// Names and values, one a line; what has no value is left out.
 pub(crate) fn list(rows: Vec<(&str, Option<String>)>) -> String {
-    render(rows.into_iter().filter_map(|(name, value)| Some(vec![format!("{name}:"), value?])))
+    render(rows.into_iter().filter_map(|(name, value)| {
+        Some(vec![if name.is_empty() { String::new() } else { format!("{name}:") }, value?])
+    }))
 }
 
 fn render(rows: impl Iterator<Item = Vec<String>>) -> String {

@@ -8,6 +8,7 @@
 //!   without end, ignores SIGTERM or leaves children behind cannot hold them up.
 //! - A server that is gone costs no work: the command runs on, and its report is repeated until it arrives or nobody could
 //!   want it any more. A claim whose answer was lost is repeated under its `request_id`, so no attempt is burnt.
+//! - When the worker is killed, its commands are killed with it, so that the next attempt does not meet them.
 //! - The command never sees the lease token, nor any setting of the server; payloads are never logged.
 //!
 //! Deliberately absent: checkpoints and progress from the command.
@@ -15,6 +16,7 @@
 mod capture;
 mod child;
 mod claim;
+mod guard;
 mod journal;
 mod pause;
 mod report;
@@ -35,34 +37,38 @@ use super::connect::DEFAULT_URL;
 use super::exit::Exit;
 use super::failure::Failure;
 use super::values::seconds;
+pub(super) use guard::{COMMAND as GUARD_COMMAND, run as guard};
 use shared::{Phase, Shared};
 
-const ABOUT: &str = "Claims jobs and runs COMMAND for each: the payload on its stdin, what is known about the job in variables.
+const HELP: &str = "\
+COMMAND gets the payload on its stdin, and what is known about the job in variables:
+  TAGWERK_JOB_ID, _TYPE, _QUEUE, _ATTEMPT, _RETRY_COUNT, _MAX_RETRIES, and where the job has them
+  _IDEMPOTENCY_KEY, _CORRELATION_ID, _SUBJECT_KIND, _SUBJECT_ID, _SUBJECT_VERSION, _TRACEPARENT,
+  _CHECKPOINT
+  TAGWERK_JOB_IS_LAST_ATTEMPT    true: if it fails now, it goes to review
+  TAGWERK_JOB_VERIFY             true: an earlier attempt may have done it, look first
+  TAGWERK_URL                    the server
 
-What the exit of COMMAND means:
-  0             completed; the last line of its stdout, if it is JSON of at most 64 KiB, is the result
-  65            failed for good: repeating is pointless
-  70            nobody knows whether it was done: the next attempt is told to look first
-  75, any other failed, may succeed later
-  by a signal   as 70; also when it was ended by --timeout
-  126, 127      the command itself is missing: the job is given back and the worker stops (exit code 4)
-The last 4 KiB of its stderr are the error; all of it is passed on.
+What its exit means:
+  0              completed; the last line of stdout, if it is JSON up to 64 KiB, is the result
+  65             failed for good: repeating is pointless
+  70             nobody knows whether it was done: the next attempt is told to look first
+  75, any other  failed, may succeed later
+  by a signal    as 70; so is being ended by --timeout
+  126, 127       the command itself is missing: the job is given back, the worker ends (code 4)
+The last 4 KiB of stderr are the error; all of stderr is passed on.
 
-Variables: TAGWERK_JOB_ID, _TYPE, _QUEUE, _ATTEMPT, _RETRY_COUNT, _MAX_RETRIES, _IS_LAST_ATTEMPT (true or false), _VERIFY (true: an
-earlier attempt may have done it, look first), and where the job has them _IDEMPOTENCY_KEY, _CORRELATION_ID, _SUBJECT_KIND,
-_SUBJECT_ID, _SUBJECT_VERSION, _TRACEPARENT, _CHECKPOINT. TAGWERK_URL is the server.
+SIGTERM or SIGINT: claims no more, and ends when the running commands have ended; a second one ends
+the commands too. A server that is away is waited for. Each job makes one line on stderr.
 
-SIGTERM or SIGINT: claims no more, and ends when the running commands have ended. A second one: the commands get SIGTERM too.
-A server that is away is waited for. Each job makes one line on stderr.";
-
-const EXAMPLES: &str = "Examples:
+Examples:
   tagwerk work --queue mail -- php send-mail.php
-  tagwerk work --type import-product --concurrency 4 --timeout 2m -- ./import.py --verbose
-  * * * * *  tagwerk work --for 50s -- php /srv/app/worker.php     (cron: a worker without a service)";
+  tagwerk work --type import --concurrency 4 --timeout 2m -- ./import.py --verbose
+  * * * * * tagwerk work --for 50s -- php worker.php      (cron: a worker without a service)";
 
 /// Run a command for each job.
 #[derive(Debug, clap::Args)]
-#[command(long_about = ABOUT, after_help = EXAMPLES)]
+#[command(after_help = HELP)]
 pub(crate) struct Work {
     /// Only from this queue; may be given several times; default: all queues
     #[arg(long, value_name = "QUEUE")]
@@ -92,7 +98,7 @@ pub(crate) struct Work {
     #[arg(long, value_name = "NAME")]
     worker_id: Option<String>,
     /// The server: http://HOST:PORT or unix:PATH
-    #[arg(long, value_name = "URL", env = "TAGWERK_URL", default_value = DEFAULT_URL, value_parser = super::connect::address)]
+    #[arg(long, value_name = "URL", env = "TAGWERK_URL", hide_env_values = true, default_value = DEFAULT_URL, value_parser = super::connect::address)]
     url: Address,
     /// Make the line about each job JSON
     #[arg(long)]

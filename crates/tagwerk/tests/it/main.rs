@@ -8,6 +8,10 @@
     reason = "tests of the real binary read the real clock and its environment, and fail loudly"
 )]
 
+mod cli_bulk;
+mod cli_exits;
+mod cli_jobs;
+mod cli_ran;
 mod client;
 mod crash;
 mod http_bad_input;
@@ -22,3 +26,7 @@ mod process;
 mod races;
 mod server;
 mod support;
+mod work_exits;
+mod work_life;
+mod work_outage;
+mod work_process;

@@ -33,6 +33,7 @@ pub(super) struct Output {
 pub(super) struct Running {
     child: Child,
     group: Option<Pid>,
+    shared: Arc<Shared>,
     stdout: Arc<Mutex<LastLine>>,
     stderr: Arc<Mutex<Tail>>,
     /// Feeds stdin.
@@ -41,7 +42,7 @@ pub(super) struct Running {
 }
 
 /// Starts the command for a job.
-pub(super) fn start(shared: &Shared, job: &ClaimedJob) -> std::io::Result<Running> {
+pub(super) fn start(shared: &Arc<Shared>, job: &ClaimedJob) -> std::io::Result<Running> {
     let (program, args) = shared.command.split_first().ok_or(std::io::ErrorKind::NotFound)?;
     let mut command = Command::new(program);
     command.args(args).process_group(0);
@@ -55,6 +56,7 @@ pub(super) fn start(shared: &Shared, job: &ClaimedJob) -> std::io::Result<Runnin
     }
     let mut child = command.spawn()?;
     let group = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+    group.inspect(|group| shared.guard.watch(*group));
     let feeder = child.stdin.take().map(|stdin| tokio::spawn(feed(stdin, job.payload.as_str().to_owned())));
     let stdout = Arc::new(Mutex::new(LastLine::new(limits::RESULT_MAX_BYTES)));
     let stderr = Arc::new(Mutex::new(Tail::default()));
@@ -63,7 +65,16 @@ pub(super) fn start(shared: &Shared, job: &ClaimedJob) -> std::io::Result<Runnin
         child.stdout.take().map(|pipe| tokio::spawn(read(pipe, Arc::clone(&stdout), None))),
         child.stderr.take().map(|pipe| tokio::spawn(read(pipe, Arc::clone(&stderr), Some(pass_on)))),
     ];
-    Ok(Running { child, group, stdout, stderr, feeder, readers: readers.into_iter().flatten().collect() })
+    let shared = Arc::clone(shared);
+    Ok(Running {
+        child,
+        group,
+        shared,
+        stdout,
+        stderr,
+        feeder,
+        readers: readers.into_iter().flatten().collect(),
+    })
 }
 
 /// What the command is told about its job. Never the lease.
@@ -130,6 +141,7 @@ impl Running {
 
     /// What it has written. To be called after its end.
     pub(super) async fn output(mut self) -> Output {
+        self.group.inspect(|group| self.shared.guard.forget(*group));
         let readers = std::mem::take(&mut self.readers);
         let aborts: Vec<_> = readers.iter().map(JoinHandle::abort_handle).collect();
         let all = async {

@@ -12,6 +12,7 @@ use tagwerk_engine::ports::{Clock, Entropy};
 use tokio::sync::watch;
 
 use super::Work;
+use super::guard::Guard;
 use super::journal::{Form, Journal, Writing};
 use crate::cli::failure::{Failure, Told};
 use crate::config;
@@ -49,6 +50,7 @@ pub(super) struct Shared {
     pub(super) command: Vec<OsString>,
     pub(super) journal: Journal,
     pub(super) trouble: Trouble,
+    pub(super) guard: Guard,
     /// Limit of one run.
     pub(super) timeout: Option<Duration>,
     /// From SIGTERM to SIGKILL.
@@ -72,6 +74,10 @@ impl Shared {
             .map_err(|error| Failure::machine(format!("no randomness: {error}"), String::new()))?;
         let clock = SystemClock::new();
         let (journal, writing) = Journal::open(if work.json { Form::Json } else { Form::Text });
+        let guard = Guard::start().unwrap_or_else(|error| {
+            journal.note(&format!("no guard: if this worker is killed, its commands run on ({error})"));
+            Guard::none()
+        });
         let some = |names: Vec<String>| (!names.is_empty()).then_some(names);
         let shared = Self {
             client,
@@ -79,6 +85,7 @@ impl Shared {
             entropy,
             journal,
             trouble: Trouble::default(),
+            guard,
             timeout: work.timeout.map(length),
             grace: length(work.grace),
             private: config::own_variables(),
