@@ -241,6 +241,9 @@ pub const WORKER_JOBS_SHOWN: usize = 100;
 /// Pages of failed jobs that one page of the review list looks through for its filters, so that a filter which fits
 /// nothing costs a bounded scan.
 pub const REVIEW_SCAN_PAGES: usize = 10;
+/// Threads for what takes long besides reads (decoding and encoding of large bodies): more would only take the processor
+/// from each other.
+pub const BLOCKING_THREADS: usize = 32;
 /// How long a shutdown waits for requests that are under way: less than the 30 s after which process managers kill.
 pub const SHUTDOWN_MS: i64 = 10 * SECOND_MS;
 /// The committer rewrites `served_until` each second; if it has not committed for this long, it stands still and

@@ -106,6 +106,7 @@ fn start(config: Config) -> anyhow::Result<()> {
     let ports = Ports { clock: Arc::clone(&clock), entropy, observer: Arc::clone(&metrics) as _ };
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
+        .max_blocking_threads(limits::BLOCKING_THREADS)
         .build()
         .context("the runtime could not be started")?;
     runtime.block_on(async {

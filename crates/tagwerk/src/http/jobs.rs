@@ -143,11 +143,18 @@ fn entry_of(app: &App, result: Result<Enqueued, Refusal>, index: usize) -> Enque
             EnqueueResult { tombstone, replayed: true, payload_differs, ..EMPTY }
         }
         Err(refusal) => {
-            let job = match &refusal {
-                Refusal::Duplicate(job) => summary(job),
-                _ => None,
+            let (job, tombstone) = match &refusal {
+                Refusal::Duplicate(job) => (summary(job), None),
+                Refusal::DuplicatePruned(id, tombstone) | Refusal::KeyReusedPruned(id, tombstone) => {
+                    (None, Some(view::tombstone(*id, tombstone.clone())))
+                }
+                _ => (None, None),
             };
-            EnqueueResult { job, ..refused_entry(problem::at_index(problem::refusal(refusal), index)) }
+            EnqueueResult {
+                job,
+                tombstone,
+                ..refused_entry(problem::at_index(problem::refusal(refusal), index))
+            }
         }
     }
 }

@@ -164,9 +164,10 @@ pub(crate) fn request(addr: SocketAddr, call: &str, headers: &[(&str, &str)], bo
     let host = (!has("host")).then(|| addr.to_string());
     let added = [("Host", host), ("Content-Length", length)];
     let added = added.iter().filter_map(|(name, value)| Some((*name, value.as_deref()?)));
-    let lines: String =
-        added.chain(headers.iter().copied()).map(|(name, value)| format!("{name}: {value}\r\n")).collect();
-    let head = format!("{call} HTTP/1.1\r\n{lines}");
+    let mut head = format!("{call} HTTP/1.1\r\n");
+    for (name, value) in added.chain(headers.iter().copied()) {
+        head.extend([name, ": ", value, "\r\n"]);
+    }
     [head.as_bytes(), b"\r\n", body].concat()
 }
 

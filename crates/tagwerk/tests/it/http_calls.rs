@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::client::Client;
+use crate::client::{Client, request};
 use crate::server::{JSON, Options, Server};
 
 /// Enqueues a job of type `t` and returns its id.
@@ -87,9 +87,7 @@ fn a_waiting_claim_is_served_by_an_enqueue() {
     let server = Server::start();
     let mut waiting = server.client();
     let claim = json!({"worker_id": "w", "wait_seconds": 60}).to_string();
-    waiting
-        .begin(&crate::client::request(server.addr(), "POST /jobs/claim", &[JSON], claim.as_bytes()))
-        .expect("to send");
+    waiting.begin(&request(server.addr(), "POST /jobs/claim", &[JSON], claim.as_bytes())).expect("to send");
     until(&server, |stats| stats["commits"]["parked_claims"] == 1);
     let id = enqueue(&server);
     assert_eq!(waiting.finish("").expect("an answer").expect(200)["id"], id);
@@ -118,8 +116,7 @@ fn a_claimer_that_hangs_up_burns_no_attempt() {
     let server = Server::start();
     let mut gone = server.client();
     let claim = json!({"worker_id": "gone", "wait_seconds": 60}).to_string();
-    gone.begin(&crate::client::request(server.addr(), "POST /jobs/claim", &[JSON], claim.as_bytes()))
-        .expect("to send");
+    gone.begin(&request(server.addr(), "POST /jobs/claim", &[JSON], claim.as_bytes())).expect("to send");
     until(&server, |stats| stats["commits"]["parked_claims"] == 1);
     gone.close();
     until(&server, |stats| stats["commits"]["parked_claims"] == 0);
@@ -129,13 +126,31 @@ fn a_claimer_that_hangs_up_burns_no_attempt() {
 }
 
 #[test]
+fn claimers_that_do_not_wait_for_their_answer_leave_nothing_running() {
+    let server = Server::start();
+    let jobs: Vec<Value> = (0..30).map(|_| json!({"type": "t"})).collect();
+    server.post("/jobs/bulk", &json!({"jobs": jobs})).expect(200);
+    let claim = json!({"worker_id": "gone"}).to_string();
+    for _ in 0..30 {
+        let mut gone = server.client();
+        gone.begin(&request(server.addr(), "POST /jobs/claim", &[JSON], claim.as_bytes())).expect("to send");
+        gone.close();
+    }
+    until(&server, |stats| stats["counts"]["running"] == 0);
+    let claimed = server.post("/jobs/claim/bulk", &json!({"worker_id": "w", "max_jobs": 100})).expect(200);
+    let attempts: Vec<&Value> =
+        claimed["jobs"].as_array().expect("jobs").iter().map(|job| &job["attempt"]).collect();
+    assert_eq!(attempts, vec![1; 30], "no attempt was burnt");
+}
+
+#[test]
 fn a_look_at_a_job_waits_for_its_end() {
     let server = Server::start();
     let id = enqueue(&server);
     server.post("/jobs/claim", &json!({"worker_id": "w"})).expect(200);
     let mut waiting = server.client();
     let look = format!("GET /jobs/{id}?wait_seconds=60");
-    waiting.begin(&crate::client::request(server.addr(), &look, &[], b"")).expect("to send");
+    waiting.begin(&request(server.addr(), &look, &[], b"")).expect("to send");
     server.post(&format!("/jobs/{id}/complete"), &json!({"result": [1]})).expect(200);
     let job = waiting.finish("").expect("an answer").expect(200);
     assert_eq!((&job["status"], &job["result"]), (&json!("completed"), &json!([1])));
@@ -478,4 +493,44 @@ fn a_connection_is_used_again() {
     client.post("/jobs", &json!({"type": "t"})).expect(201);
     client.get("/nope").problem(404, "not-found");
     assert_eq!(client.stream().expect("a stream").get_ref().local_addr().expect("an address"), port);
+}
+
+/// Insert by column position: the start time went into the priority column, so "later" meant "now".
+#[test]
+fn f119_every_field_comes_back_as_it_was_sent() {
+    let server = Server::start();
+    let sent = json!({
+        "type": "odd", "queue": "q-7", "payload": {"p": 1}, "priority": 37, "run_at": "2031-02-03T04:05:06.789Z",
+        "expires_at": "2032-03-04T05:06:07.891Z", "max_retries": 11, "max_lease_losses": 13, "lease_seconds": 17.5,
+        "timeout_seconds": 19.25,
+        "retry": {"base_seconds": 2.5, "factor": 1.75, "cap_seconds": 23, "jitter": "full"},
+        "on_unknown": "review", "idempotency_key": "key-29", "idempotency_scope": "unfinished",
+        "idempotency_ttl_seconds": 31, "on_duplicate": "conflict", "on_mismatch": "reject",
+        "subject": {"kind": "order", "id": "o-41", "version": 43}, "correlation_id": "c-47",
+        "traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+    });
+    let mut in_bulk = sent.clone();
+    in_bulk["idempotency_key"] = json!("key-30");
+    let single = server.post("/jobs", &sent).expect(201);
+    let bulk = server.post("/jobs/bulk", &json!({"jobs": [{"type": "x"}, in_bulk]})).expect(200);
+    let listed = server.get("/jobs?type=odd").expect(200);
+    for (job, sent) in [
+        (&single, &sent),
+        (&server.get(&format!("/jobs/{}", single["id"])).expect(200), &sent),
+        (&bulk["results"][1]["job"], &in_bulk),
+        (&listed["jobs"][0], &sent),
+        (&listed["jobs"][1], &in_bulk),
+    ] {
+        for (name, value) in sent.as_object().expect("fields") {
+            let (shown, expected) = match name.as_str() {
+                "priority" => (&job["priority_value"], value),
+                "run_at" => (&job["available_at"], value),
+                "payload" => (job.get("payload").unwrap_or(value), value),
+                _ => (&job[name], value),
+            };
+            assert_eq!(shown, expected, "{name}");
+        }
+        assert_eq!(job["priority"], "critical");
+        assert!(job["created_at"].as_str() <= job["available_at"].as_str());
+    }
 }

@@ -23,16 +23,35 @@ fn refuse(dir: &std::path::Path, args: &[&str]) -> (String, Option<i32>) {
 #[test]
 fn a_second_server_on_the_file_says_so() {
     let server = Server::start();
-    let (said, _) = refuse(server.dir(), &["--listen", "127.0.0.1:0"]);
+    let (said, code) = refuse(server.dir(), &["--listen", "127.0.0.1:0"]);
+    assert_eq!(code, Some(3), "{said}");
     assert!(said.contains("in use") && said.contains(&server.pid().to_string()), "{said}");
     server.get("/readyz").expect(200);
+}
+
+#[test]
+fn what_was_acknowledged_is_there_after_a_kill_and_is_for_its_owner_only() {
+    let mut server = Server::start();
+    let id = server.post("/jobs", &json!({"type": "t"})).expect(201)["id"].clone();
+    let held = server.post("/jobs/claim", &json!({"worker_id": "w"})).expect(200);
+    server.restart();
+    let done = server.post(&format!("/jobs/{id}/complete"), &json!({"lease": held["lease"]})).expect(200);
+    assert_eq!((&done["status"], &done["attempt"]), (&json!("completed"), &json!(1)));
+    server.restart();
+    assert_eq!(server.get(&format!("/jobs/{id}")).expect(200)["status"], "completed");
+    let wal = server.file().with_extension("db-wal");
+    for file in [server.file(), wal] {
+        let mode = std::fs::metadata(&file).expect("a file").permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{}", file.display());
+    }
 }
 
 #[test]
 fn a_port_in_use_is_said_so() {
     let server = Server::start();
     let dir = tempfile::tempdir().expect("a folder");
-    let (said, _) = refuse(dir.path(), &["--listen", &server.addr().to_string()]);
+    let (said, code) = refuse(dir.path(), &["--listen", &server.addr().to_string()]);
+    assert_eq!(code, Some(5), "{said}");
     assert!(said.contains("in use") && said.contains("--listen"), "{said}");
 }
 
@@ -46,12 +65,16 @@ fn stores_that_cannot_be_used_are_left_alone() {
     )
     .expect("a file");
     let before = std::fs::read(&file).expect("its bytes");
-    let (said, _) = refuse(dir.path(), &["--listen", "127.0.0.1:0", "--store", "sqlite:other.db"]);
+    let (said, code) = refuse(dir.path(), &["--listen", "127.0.0.1:0", "--store", "sqlite:other.db"]);
+    assert_eq!(code, Some(4), "{said}");
     assert!(said.contains("not a SQLite database"), "{said}");
     assert_eq!(std::fs::read(&file).expect("its bytes"), before);
-    let (said, _) = refuse(dir.path(), &["--listen", "127.0.0.1:0", "--store", "sqlite:no/such/folder/t.db"]);
+    let (said, code) =
+        refuse(dir.path(), &["--listen", "127.0.0.1:0", "--store", "sqlite:no/such/folder/t.db"]);
+    assert_eq!(code, Some(4), "{said}");
     assert!(said.contains("folder"), "{said}");
-    let (said, _) = refuse(dir.path(), &["--store", "postgres://u:geheim@localhost/db"]);
+    let (said, code) = refuse(dir.path(), &["--store", "postgres://u:geheim@localhost/db"]);
+    assert_eq!(code, Some(2), "{said}");
     assert!(said.contains("PostgreSQL") && !said.contains("geheim"), "{said}");
 }
 
@@ -207,12 +230,12 @@ fn while_it_stops_reports_are_taken_and_new_work_is_not() {
     let mut slow = server.client();
     let body = json!({"lease": held["lease"], "result": "late"}).to_string();
     let (first, second) = body.split_at(10);
-    let head = format!(
+    let start = format!(
         "POST /jobs/{}/complete HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{first}",
         held["id"],
         body.len()
     );
-    slow.begin(head.as_bytes()).expect("to send");
+    slow.begin(start.as_bytes()).expect("to send");
     // The server has it when it has answered somebody else since.
     server.get("/stats").expect(200);
     server.signal("TERM");

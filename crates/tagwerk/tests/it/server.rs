@@ -1,6 +1,6 @@
 //! The real server in a folder of its own, on a free port.
 //!
-//! ```ignore
+//! ```text
 //! let mut server = Server::start();
 //! let job = server.post("/jobs", &json!({"type": "t"})).expect(201);
 //! server.restart(); // kill -9 and start again on the same file
@@ -35,12 +35,6 @@ impl Options {
     /// A setting, `max_retries=0`.
     pub(crate) fn set(mut self, setting: &str) -> Self {
         self.args.extend(["--set".to_owned(), setting.to_owned()]);
-        self
-    }
-
-    /// Any other argument of `serve`.
-    pub(crate) fn arg(mut self, arg: &str) -> Self {
-        self.args.push(arg.to_owned());
         self
     }
 
