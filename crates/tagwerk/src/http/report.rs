@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::body::Bytes;
+use axum::body::{Body, Bytes};
 use axum::extract::State;
 use http::StatusCode;
 use tagwerk_api::answer::{BulkHeartbeatAnswer, HeartbeatAnswer, ReportBulkAnswer, ReportResult};
@@ -124,8 +124,11 @@ pub(super) async fn report_bulk(State(app): Shared, _: NoQuery, sent: Sent) -> A
             claim_problem,
         })
     });
-    let body = Bytes::from(body.await??);
-    let body = leases.map_or_else(|| body.clone().into(), |leases| leases.body(body.clone()));
+    let bytes = Bytes::from(body.await??);
+    let body = match leases {
+        Some(leases) => leases.body(bytes),
+        None => Body::from(bytes),
+    };
     let mut response = reply::with_body(StatusCode::OK, body);
     reply::set_ignored(&mut response, &ignored);
     Ok(response)

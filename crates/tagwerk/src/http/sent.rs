@@ -255,3 +255,46 @@ impl FromRequestParts<Arc<App>> for NoQuery {
         Ok(Self)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn small_bodies_do_not_wait_behind_large_ones() {
+        let rooms = Rooms::default();
+        let large = rooms.enter(limits::BODIES_IN_FLIGHT_BYTES).await.unwrap();
+        let small = rooms.enter(limits::SMALL_BODY_BYTES).await.unwrap();
+        assert_eq!(rooms.large.available_permits(), 0);
+        drop((large, small));
+        assert_eq!(rooms.large.available_permits() * UNIT_BYTES, limits::BODIES_IN_FLIGHT_BYTES);
+        assert_eq!(rooms.small.available_permits() * UNIT_BYTES, limits::SMALL_BODIES_IN_FLIGHT_BYTES);
+    }
+
+    #[test]
+    fn the_largest_body_fits_into_its_room() {
+        const { assert!(limits::BULK_BODY_MAX_BYTES <= limits::BODIES_IN_FLIGHT_BYTES) };
+        assert!(u32::try_from(limits::BODIES_IN_FLIGHT_BYTES / UNIT_BYTES).is_ok());
+    }
+
+    #[test]
+    fn lengths_that_cannot_be_counted_are_too_large() {
+        let length = |text: &'static str| {
+            claimed_length(&HeaderMap::from_iter([(CONTENT_LENGTH, HeaderValue::from_static(text))]))
+        };
+        assert_eq!(length("12"), Some(12));
+        assert_eq!(length("99999999999999999999999"), Some(usize::MAX));
+        assert_eq!(length("-1"), Some(usize::MAX));
+        assert_eq!(claimed_length(&HeaderMap::new()), None);
+    }
+
+    #[test]
+    fn a_header_that_stands_there_twice_is_refused() {
+        let mut headers = HeaderMap::new();
+        assert!(single(&headers, "if-match").unwrap().is_none());
+        headers.append("if-match", HeaderValue::from_static("1"));
+        assert_eq!(single(&headers, "if-match").unwrap(), Some(HeaderValue::from_static("1")));
+        headers.append("if-match", HeaderValue::from_static("1"));
+        assert!(single(&headers, "if-match").is_err());
+    }
+}
