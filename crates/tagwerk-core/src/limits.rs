@@ -169,8 +169,11 @@ pub const BATCH_COMMANDS: usize = 1_024;
 pub const BATCH_BYTES: usize = 16 * MIB;
 /// Claims that wait for a job at the same time; beyond it a claim is answered at once, empty.
 pub const PARKED_CLAIMS_MAX: usize = 20_000;
-/// Parked claims that are tried in one go; what is left is tried in the next batch.
-pub const PARKED_PER_BATCH: usize = 256;
+/// What a job that is handed out is reckoned at when a batch is put together: half of the largest payload unless
+/// configured, so that 128 single claims share a commit and their payloads stay within [`BATCH_BYTES`].
+pub const JOB_WEIGHT_BYTES: usize = 128 * KIB;
+/// What a row that is written is reckoned at when a batch is put together: 16,384 of them are a tenth of a second.
+pub const ROW_WEIGHT_BYTES: usize = KIB;
 /// Rows that one retention run looks at: a few milliseconds.
 pub const RETENTION_SCAN_ROWS: usize = 5_000;
 /// Rows that one retention run deletes: less than a commit's worth.

@@ -6,13 +6,13 @@ use std::collections::HashMap;
 
 use tagwerk_core::JobId;
 
-use crate::command::{ClaimAnswer, OperateAnswer, PutType, Refusal, Work as WorkCommand, WorkAnswer};
+use crate::command::{Claim, ClaimAnswer, OperateAnswer, PutType, Refusal, Work as WorkCommand, WorkAnswer};
 use crate::exec::claim::Wish;
 use crate::exec::retention::{RetentionReport, Sweep};
 use crate::exec::{calls, claim, enqueue, operate, retention, time};
 use crate::message::{EnqueueAnswer, Message};
 use crate::parked::Parked;
-use crate::row::TypeSettings;
+use crate::row::{Lane, TypeSettings};
 use crate::store::{StoreResult, Tx};
 use crate::work::{Effects, Env, View, Work};
 
@@ -49,7 +49,7 @@ pub(crate) enum Output {
 /// What a batch did, to be made known after the commit.
 pub(crate) struct Done {
     pub(crate) outputs: Vec<Output>,
-    pub(crate) parked: Vec<(usize, ClaimAnswer)>,
+    pub(crate) parked: Served,
     pub(crate) effects: Effects,
     pub(crate) types: Option<HashMap<String, TypeSettings>>,
     pub(crate) overdue: time::Backlog,
@@ -77,7 +77,8 @@ pub(crate) fn execute(
         outputs.push(act(&mut work, message, known)?);
     }
     work.flush()?;
-    let parked = hand_out(&mut work, (messages, &mut outputs), around)?;
+    let parked = serve_parked(&mut work, around)?;
+    serve_new(&mut work, (messages, &mut outputs), around)?;
     let retention = match around.services {
         Services::Off | Services::Time => None,
         Services::TimeAndRetention => {
@@ -153,41 +154,65 @@ fn worker_calls(work: &mut Work<'_>, command: &WorkCommand) -> StoreResult<WorkA
     Ok(WorkAnswer { results, claimed: None })
 }
 
-/// Serves parked claims that the batch may have found a job for, then the claims of the batch.
-fn hand_out(
+/// Claims served out of those that wait, and what is left to the next batch.
+#[derive(Default)]
+pub(crate) struct Served {
+    pub(crate) answers: Vec<(usize, ClaimAnswer)>,
+    pub(crate) left: HashMap<Lane, usize>,
+}
+
+/// Serves parked claims for which the batch has made jobs claimable, in rounds: what a claim took is known only when it has
+/// taken it.
+fn serve_parked(work: &mut Work<'_>, around: &Surroundings<'_>) -> StoreResult<Served> {
+    let mut round = around.parked.round(&work.effects);
+    let mut answers = Vec::new();
+    loop {
+        let positions = around.parked.candidates(&round, work.env.now);
+        let claims: Vec<&Claim> = positions
+            .iter()
+            .filter_map(|position| around.parked.get(*position))
+            .map(|parked| &parked.claim)
+            .collect();
+        if claims.is_empty() {
+            return Ok(Served { answers, left: round.left() });
+        }
+        let given = claim::serve(work, &wishes(&claims, around))?;
+        for ((position, claim), answer) in positions.into_iter().zip(claims).zip(given) {
+            round.tried(position, claim, &answer);
+            answers.push((position, answer));
+        }
+    }
+}
+
+fn wishes<'c>(claims: &[&'c Claim], around: &Surroundings<'_>) -> Vec<Wish<'c>> {
+    claims.iter().map(|claim| Wish { claim, avoid: (around.avoid)(&claim.worker) }).collect()
+}
+
+/// Serves the claims of the batch.
+fn serve_new(
     work: &mut Work<'_>,
     batch: (&[&Message], &mut Vec<Output>),
     around: &Surroundings<'_>,
-) -> StoreResult<Vec<(usize, ClaimAnswer)>> {
+) -> StoreResult<()> {
     let (messages, outputs) = batch;
-    let candidates = around.parked.candidates(&work.effects, work.env.now);
-    let waiting =
-        candidates.iter().filter_map(|position| around.parked.get(*position)).map(|parked| &parked.claim);
-    let (mut positions, mut asking) = (Vec::new(), Vec::new());
-    for (position, message) in messages.iter().enumerate() {
+    let (mut asked, mut claims) = (Vec::new(), Vec::new());
+    for (message, output) in messages.iter().zip(outputs) {
         let claim = match message {
             Message::Claim(claim, _) => Some(claim),
             Message::Work(command, _) => command.claim.as_ref(),
             _ => None,
         };
         if let Some(claim) = claim {
-            positions.push(position);
-            asking.push(claim);
+            asked.push(output);
+            claims.push(claim);
         }
     }
-    let wishes: Vec<Wish<'_>> =
-        waiting.chain(asking).map(|claim| Wish { claim, avoid: (around.avoid)(&claim.worker) }).collect();
-    if wishes.is_empty() {
-        return Ok(Vec::new());
-    }
-    let mut answers = claim::serve(work, &wishes)?.into_iter();
-    let parked = candidates.into_iter().zip(answers.by_ref()).collect();
-    for (position, answer) in positions.into_iter().zip(answers) {
-        match outputs.get_mut(position) {
-            Some(Output::Work(work)) => work.claimed = Some(answer),
-            Some(output) => *output = Output::Claim(answer),
-            None => {}
+    let given = claim::serve(work, &wishes(&claims, around))?;
+    for (output, answer) in asked.into_iter().zip(given) {
+        match output {
+            Output::Work(work) => work.claimed = Some(answer),
+            _ => *output = Output::Claim(answer),
         }
     }
-    Ok(parked)
+    Ok(())
 }

@@ -1,7 +1,9 @@
 //! Commands: what callers ask of the engine, already checked at the door, and what they are answered.
 
 use tagwerk_core::idempotency::{OnDuplicate, OnMismatch, Scope};
-use tagwerk_core::{Action, JobId, OnUnknown, Outcome, Priority, Rejection, RetryOverrides, Timestamp};
+use tagwerk_core::{
+    Action, JobId, OnUnknown, Outcome, Priority, Rejection, RetryOverrides, Timestamp, limits,
+};
 
 use crate::row::{FullJob, Progress, Subject, Tombstone, TypeSettings};
 use crate::store::Filter;
@@ -132,6 +134,15 @@ pub struct Claim {
     pub request_id: Option<String>,
     /// The worker's software, for the list of workers.
     pub agent: Option<String>,
+}
+
+impl Claim {
+    /// How much it may add to a batch, in bytes: jobs are reckoned at a fixed size, since it is not known before what they
+    /// weigh, and no claim gets more than its budget.
+    #[must_use]
+    pub fn weight(&self) -> usize {
+        self.max_jobs.saturating_mul(limits::JOB_WEIGHT_BYTES).min(limits::CLAIM_BUDGET_BYTES)
+    }
 }
 
 /// A job handed out.

@@ -100,7 +100,7 @@ impl Committer {
     /// How long the thread may sleep before the next [`Committer::step`] if nothing comes in.
     #[must_use]
     pub fn patience(&self) -> Duration {
-        if self.behind {
+        if self.behind || self.parked.is_behind() {
             return Duration::ZERO;
         }
         let tick = Duration::from_millis(limits::SERVED_UNTIL_EVERY_MS.unsigned_abs());
@@ -221,10 +221,11 @@ impl Committer {
         }
         self.shared.settled(&done.effects.settled);
         let mut undelivered = Undelivered::default();
-        for (parked, answer) in self.parked.settle(done.parked) {
+        for (parked, answer) in self.parked.settle(done.parked.answers) {
             self.shared.registry().claimed(&parked.claim, now);
             undelivered.keep(parked.reply.answer(Ok(answer)).err());
         }
+        self.parked.leave(done.parked.left);
         self.parked.note_due_later(&done.effects);
         for (message, output) in messages.into_iter().zip(done.outputs) {
             self.answer((message, output), (now, monotonic), &mut undelivered);

@@ -1,6 +1,6 @@
 //! What is put into the committer's inbox: a command and where its answer goes.
 
-use tagwerk_core::{JobId, LeaseBits};
+use tagwerk_core::{JobId, LeaseBits, limits};
 
 use crate::command::{
     Claim, ClaimAnswer, EngineError, Enqueue, Enqueued, Operate, OperateAnswer, PutType, Refusal, Work,
@@ -35,19 +35,21 @@ pub enum Message {
 }
 
 impl Message {
-    /// How much it adds to a batch: the bytes of its payloads, roughly.
+    /// How much it adds to a batch: the bytes of its payloads, and a fixed size for each job that it reads or hands out.
     pub(crate) fn weight(&self) -> usize {
         match self {
             Self::Enqueue(enqueue, _) => {
-                enqueue.jobs.iter().map(|job| job.payload.as_ref().map_or(0, String::len)).sum()
+                let payloads: usize =
+                    enqueue.jobs.iter().map(|job| job.payload.as_ref().map_or(0, String::len)).sum();
+                payloads + enqueue.jobs.len() * limits::ROW_WEIGHT_BYTES
             }
-            Self::Work(work, _) => work.calls.len() * 64,
-            Self::Claim(..)
-            | Self::Operate(..)
-            | Self::PutType(..)
-            | Self::GiveBack(_)
-            | Self::Drain
-            | Self::Stop => 0,
+            Self::Work(work, _) => {
+                let claim = work.claim.as_ref().map_or(0, Claim::weight);
+                claim + work.calls.len() * limits::ROW_WEIGHT_BYTES
+            }
+            Self::Claim(claim, _) => claim.weight(),
+            Self::GiveBack(leases) => leases.len() * limits::ROW_WEIGHT_BYTES,
+            Self::Operate(..) | Self::PutType(..) | Self::Drain | Self::Stop => limits::ROW_WEIGHT_BYTES,
         }
     }
 

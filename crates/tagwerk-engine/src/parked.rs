@@ -1,13 +1,14 @@
 //! Claims that wait for a job (long polls). They belong to the committer: a job that becomes claimable in a batch is handed
 //! to a parked claim in the same transaction, so the way from enqueue to start costs one commit.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::time::Duration;
 
 use tagwerk_core::{Timestamp, limits};
 
 use crate::command::{Claim, ClaimAnswer, EngineError};
 use crate::ports::Reply;
+use crate::row::Lane;
 use crate::store::Filter;
 use crate::work::Effects;
 
@@ -25,9 +26,60 @@ pub(crate) struct ParkedClaim {
 #[derive(Default)]
 pub(crate) struct Parked {
     waiting: VecDeque<ParkedClaim>,
+    /// Jobs that became claimable in earlier batches, which had no room for all the claims that wait for them.
+    left: HashMap<Lane, usize>,
+}
+
+/// Serving parked claims in one batch: several rounds, since only the answer shows which jobs a claim took.
+pub(crate) struct Round {
+    /// Jobs that became claimable and are not yet handed out, by lane.
+    ready: HashMap<Lane, usize>,
+    /// What may still be handed out in this batch.
+    budget: usize,
+    tried: HashSet<usize>,
+}
+
+impl Round {
+    /// Takes over what a claim was given.
+    pub(crate) fn tried(&mut self, position: usize, claim: &Claim, answer: &ClaimAnswer) {
+        self.tried.insert(position);
+        self.budget = self.budget.saturating_sub(claim.weight());
+        for claimed in &answer.jobs {
+            if let Some(n) = self.ready.get_mut(&claimed.job.row.lane) {
+                *n = n.saturating_sub(1);
+            }
+        }
+    }
+
+    /// What the next batch has to go on with; nothing if all claims that could be served were tried.
+    pub(crate) fn left(self) -> HashMap<Lane, usize> {
+        if self.budget > 0 {
+            return HashMap::new();
+        }
+        self.ready.into_iter().filter(|(_, n)| *n > 0).collect()
+    }
 }
 
 impl Parked {
+    /// The first round of a batch in which these jobs became claimable.
+    pub(crate) fn round(&self, effects: &Effects) -> Round {
+        let mut ready = self.left.clone();
+        for (lane, n) in &effects.readied {
+            *ready.entry(lane.clone()).or_default() += n;
+        }
+        Round { ready, budget: limits::BATCH_BYTES, tried: HashSet::new() }
+    }
+
+    /// What this batch left to the next.
+    pub(crate) fn leave(&mut self, left: HashMap<Lane, usize>) {
+        self.left = left;
+    }
+
+    /// Whether claims wait for jobs that are there.
+    pub(crate) fn is_behind(&self) -> bool {
+        !self.left.is_empty() && !self.waiting.is_empty()
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.waiting.len()
     }
@@ -69,23 +121,28 @@ impl Parked {
         self.waiting.drain(..).collect()
     }
 
-    /// Which parked claims to try now: those for which the batch made a job claimable (no more than it made), and those
-    /// whose next due time has come. Positions in order of arrival.
-    pub(crate) fn candidates(&self, effects: &Effects, now: Timestamp) -> Vec<usize> {
-        let mut fresh: usize = effects.readied.values().sum();
+    /// Which parked claims to try now, in order of arrival: those whose next due time has come, and for each job that
+    /// became claimable one that it fits. Who was tried in this batch is left out.
+    pub(crate) fn candidates(&self, round: &Round, now: Timestamp) -> Vec<usize> {
+        let mut fresh = round.ready.clone();
+        let mut budget = round.budget;
         let mut chosen = Vec::new();
         for (position, parked) in self.waiting.iter().enumerate() {
-            if chosen.len() >= limits::PARKED_PER_BATCH {
+            if budget == 0 {
                 break;
             }
-            let due = parked.next_due.is_some_and(|at| at <= now);
-            let woken = fresh > 0 && effects.readied.keys().any(|lane| parked.claim.filter.matches(lane));
-            if !(due || woken) || !parked.reply.is_waiting() {
+            if round.tried.contains(&position) || !parked.reply.is_waiting() {
                 continue;
             }
-            if !due {
-                fresh -= 1;
+            let due = parked.next_due.is_some_and(|at| at <= now);
+            let fits = |lane: &Lane, n: usize| n > 0 && parked.claim.filter.matches(lane);
+            let woken = fresh.iter_mut().find(|(lane, n)| fits(lane, **n));
+            match woken {
+                Some((_, n)) => *n -= 1,
+                None if due => {}
+                None => continue,
             }
+            budget = budget.saturating_sub(parked.claim.weight());
             chosen.push(position);
         }
         chosen
@@ -96,7 +153,8 @@ impl Parked {
     }
 
     /// Takes out the claims at these positions that were served; the others learn when to try again.
-    pub(crate) fn settle(&mut self, tried: Vec<(usize, ClaimAnswer)>) -> Vec<(ParkedClaim, ClaimAnswer)> {
+    pub(crate) fn settle(&mut self, mut tried: Vec<(usize, ClaimAnswer)>) -> Vec<(ParkedClaim, ClaimAnswer)> {
+        tried.sort_unstable_by_key(|(position, _)| *position);
         let mut served = Vec::new();
         for (position, answer) in tried.into_iter().rev() {
             if answer.jobs.is_empty() {

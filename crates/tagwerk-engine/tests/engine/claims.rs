@@ -137,6 +137,43 @@ fn as_many_waiting_claims_wake_as_there_are_jobs_first_come_first_served() {
 }
 
 #[test]
+fn a_job_wakes_a_claim_that_it_fits_even_behind_others_that_wait_for_another() {
+    let mut rig = Rig::new();
+    let types = |kinds: &[&str]| Filter {
+        queues: None,
+        types: Some(kinds.iter().map(|kind| (*kind).to_owned()).collect()),
+    };
+    let mut wait = |worker: &str, kinds| rig.park(Claim { filter: types(kinds), ..waiting(worker, 60_000) });
+    let answers = [wait("p1", &["a"]), wait("p2", &["a"]), wait("p3", &["b"])];
+    rig.enqueue(vec![job("a"), job("b")]);
+    assert_eq!(answers.map(|answer| answer.try_recv().is_ok()), [true, false, true]);
+
+    // The first takes the more urgent job of the other type, so the one that it was woken by is free for the next.
+    let mut rig = Rig::new();
+    let mut wait = |worker: &str, kinds| rig.park(Claim { filter: types(kinds), ..waiting(worker, 60_000) });
+    let answers = [wait("p1", &["a", "b"]), wait("p2", &["a"])];
+    rig.enqueue(vec![job("a"), EnqueueJob { priority: Priority::from_value(30), ..job("b") }]);
+    assert_eq!(answers.map(|answer| answer.try_recv().is_ok()), [true, true]);
+}
+
+#[test]
+fn more_waiting_claims_than_a_batch_serves_are_served_by_the_next_at_once() {
+    let mut rig = Rig::new();
+    let answers: Vec<_> = (0..500).map(|n| rig.park(waiting(&format!("w{n}"), 60_000))).collect();
+    rig.enqueue((0..400).map(|_| job("t")).collect());
+    let mut served: usize = answers.iter().filter(|answer| answer.try_recv().is_ok()).count();
+    assert_eq!(served, 128);
+    let mut steps = 0;
+    while rig.committer.patience().is_zero() {
+        rig.tick();
+        steps += 1;
+        served += answers.iter().filter(|answer| answer.try_recv().is_ok()).count();
+    }
+    assert_eq!((served, steps), (400, 3));
+    rig.assert_clean();
+}
+
+#[test]
 fn a_waiting_claim_of_another_type_does_not_stand_in_the_way() {
     let mut rig = Rig::new();
     let types = |kind: &str| Filter { queues: None, types: Some(vec![kind.into()]) };
