@@ -3,7 +3,7 @@
 //! A thread of its own copies the log back into the file while the committer goes on writing (a *passive* checkpoint), so
 //! that no commit pays for it. A log that is never empty is never written from its start again, so beyond a bound the
 //! committer, between two transactions, lets the little that is left be copied and waits a moment for readers on old
-//! snapshots (*restart*). When nothing was written for a while, a long log is cut to nothing (*truncate*). A short one is
+//! snapshots (*restart*). When hardly anything is written, a long log is cut to nothing (*truncate*). A short one is
 //! left alone, copied or not: a log that starts anew costs its next commit one more sync.
 
 use std::path::{Path, PathBuf};
@@ -27,6 +27,9 @@ const TRUNCATE: &str = "PRAGMA wal_checkpoint(TRUNCATE)";
 const PASSIVE_PAGES: i64 = 1024;
 /// Pages not yet copied that are worth a passive checkpoint at the next housekeeping.
 const LEISURELY_PAGES: i64 = 256;
+/// Pages written from one housekeeping to the next that still count as quiet: whoever serves a store writes down every
+/// second that it does, so a log never stands quite still.
+const QUIET_PAGES: i64 = 64;
 /// How long a restart waits for readers on old snapshots.
 const RESTART_WAIT: Duration = Duration::from_millis(100);
 /// Each failed restart doubles the growth after which the next is tried, so that a reader that never ends (somebody's
@@ -105,15 +108,15 @@ impl Checkpointer {
     /// Called by the committer about once a second.
     pub(crate) fn housekeeping(&mut self, conn: &Connection) -> Res<()> {
         let log = checkpoint(conn, LOOK)?;
-        let is_idle = log.pages == self.at_last_housekeeping.pages;
+        let is_quiet = (0..=QUIET_PAGES).contains(&(log.pages - self.at_last_housekeeping.pages));
         let is_long = std::fs::metadata(&self.path).is_ok_and(|file| file.len() > self.warm_bytes);
-        if is_idle && is_long && log.pages == log.copied {
+        if is_quiet && is_long && log.pages - log.copied <= QUIET_PAGES {
             let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
             conn.busy_timeout(Duration::ZERO)?;
             let truncated = checkpoint(conn, TRUNCATE);
             conn.busy_timeout(self.busy_timeout)?;
             truncated?;
-        } else if log.pages - log.copied >= LEISURELY_PAGES || (is_idle && is_long) {
+        } else if log.pages - log.copied >= LEISURELY_PAGES || (is_quiet && is_long) {
             self.wake();
         }
         self.at_last_housekeeping = log;
