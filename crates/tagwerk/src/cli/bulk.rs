@@ -8,6 +8,7 @@ mod lines;
 use std::fs::File;
 use std::io::{BufRead, BufReader, IsTerminal};
 use std::path::Path;
+use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
@@ -25,12 +26,16 @@ use lines::{Chunk, Line, Lines};
 /// Where nobody watches a bar, a line tells the progress this often.
 const LINES_PER_NOTE: u64 = 10_000;
 
+/// About two seconds: a server that was started just now is there by then.
+const BEGINNING: Retries =
+    Retries { tries: 6, first: Duration::from_millis(100), cap: Duration::from_secs(1), seed: 0 };
+
 /// The command.
 pub(crate) async fn run(file: &Path, remote: &Remote) -> Result<Exit, Failure> {
     let (reader, bytes) = open(file)?;
     let client = remote.patient_client()?;
-    // A server that is not there at all is said at once; later on it may only be restarting.
-    client.with_retries(Retries::NONE).livez().await?;
+    // A server that is not there at all is said soon; later on it may only be restarting.
+    client.with_retries(BEGINNING).livez().await?;
     let mut bulk = Bulk { client, json: remote.json, tally: Tally::default(), bar: bar(bytes) };
     let mut lines = Lines::new(reader);
     while let Some(chunk) = lines.chunk().map_err(|error| unreadable(file, &error))? {
