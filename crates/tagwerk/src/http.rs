@@ -37,6 +37,7 @@ use tokio::sync::watch;
 
 use crate::metrics::Metrics;
 
+pub(crate) use ask::{Caller, Connection};
 pub(crate) use gate::Gate;
 
 /// What the server is made of, as it is handed in.

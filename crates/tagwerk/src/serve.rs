@@ -19,6 +19,7 @@
 
 mod connection;
 mod listen;
+mod socket;
 
 use std::sync::Arc;
 use std::time::Duration;

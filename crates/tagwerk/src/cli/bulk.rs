@@ -18,7 +18,7 @@ use tagwerk_client::{Client, Error, Retries};
 
 use super::connect::Remote;
 use super::exit::Exit;
-use super::failure::{Failure, Told, note};
+use super::failure::{Failure, Told, note, problem_text};
 use super::show;
 use super::values::unreadable;
 use lines::{Chunk, Line, Lines};
@@ -153,7 +153,7 @@ impl Bulk {
             return self.quietly(|| show::print(&line.to_string()).map(drop));
         }
         self.quietly(|| {
-            note(&show::lines(&format!("line {number}: {problem}")));
+            note(&show::lines(&format!("line {number}: {}", problem_text(problem))));
             Ok(())
         })
     }

@@ -107,19 +107,46 @@ impl From<&Error> for Told {
             Error::Problem { problem, .. } => (Exit::Refused, advice(problem)),
             Error::Request(_) => (Exit::Usage, String::new()),
         };
-        Self { exit, message: error.to_string(), advice }
+        let message = error.problem().map_or_else(|| error.to_string(), problem_text);
+        Self { exit, message, advice }
     }
 }
 
-/// What the detail of a problem does not say yet.
+/// The problem in a sentence, and its fields where there are several.
+pub(crate) fn problem_text(problem: &Problem) -> String {
+    let mut lines = vec![format!("{} ({}): {}", problem.title, problem.code, problem.detail)];
+    if let [_, _, ..] = problem.errors.as_slice() {
+        lines.extend(problem.errors.iter().map(|error| format!("  {error}")));
+    }
+    lines.join("\n")
+}
+
+/// What to do at the command line. The problem's own advice speaks to programs; it is told where no command says it better.
 fn advice(problem: &Problem) -> String {
-    let general = problem.known_code().map_or("", Code::advice);
     let job = problem.job.as_deref().map(|job| match job {
         Existing::Job(job) => format!("job {} is {}", job.summary.id, job.summary.status),
         Existing::Pruned(tombstone) => {
             format!("job {} was {} and is deleted", tombstone.id, tombstone.status)
         }
     });
+    let code = problem.known_code();
+    let general = match code {
+        Some(Code::InvalidRequest | Code::InvalidJson | Code::PayloadTooLarge) => "",
+        Some(Code::JobNotFound) => "`tagwerk jobs list` shows those that there are",
+        Some(Code::TypeNotFound) => {
+            "`tagwerk types list` shows all types, `tagwerk types set` makes settings"
+        }
+        Some(Code::NotFailed | Code::UseCancel) => {
+            "`tagwerk jobs show` tells its state; `tagwerk jobs cancel` ends a job that has not ended"
+        }
+        Some(Code::UseDiscard) => "`tagwerk review discard` takes a job out of review",
+        Some(Code::VersionChanged) => "look at it with `tagwerk jobs show`, then decide again",
+        Some(Code::Duplicate | Code::IdempotencyKeyReused | Code::IdempotencyKeyHeld) => {
+            "`tagwerk jobs show` shows it"
+        }
+        Some(code) => code.advice(),
+        None => "",
+    };
     let general = (problem.detail != general && !general.is_empty()).then(|| general.to_owned());
     job.into_iter().chain(general).collect::<Vec<_>>().join("; ")
 }

@@ -1,6 +1,7 @@
 //! From async to the engine and back: a command goes in with one end of a channel, the other end is awaited.
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use axum::body::{Body, Bytes, HttpBody};
@@ -77,9 +78,9 @@ impl Leases {
         self.leases.clear();
     }
 
-    /// A body that takes the leases along.
-    pub(super) fn body(self, bytes: Bytes) -> Body {
-        Body::new(LeaseBody { bytes: Some(bytes), leases: Some(self) })
+    /// A body that takes the leases along to this caller.
+    pub(super) fn body(self, bytes: Bytes, caller: Option<Caller>) -> Body {
+        Body::new(LeaseBody { bytes: Some(bytes), leases: Some(self), caller })
     }
 }
 
@@ -120,21 +121,43 @@ pub(super) async fn ask_for_leases<T: HandsOut>(
     Ok((answer, leases))
 }
 
-/// A body in one piece that counts as delivered when the connection takes it.
+/// A connection, as far as it matters whether an answer can still reach somebody.
+pub(crate) trait Connection: Send + Sync + 'static {
+    /// Whether the client is known to have gone away.
+    fn is_gone(&self) -> bool;
+}
+
+/// Whoever waits for the answer to a request.
+#[derive(Clone)]
+pub(crate) struct Caller(Arc<dyn Connection>);
+
+impl Caller {
+    /// The other end of this connection.
+    pub(crate) fn new(connection: Arc<dyn Connection>) -> Self {
+        Self(connection)
+    }
+}
+
+/// A body in one piece that counts as delivered when the connection takes it and the client is still there.
 struct LeaseBody {
     bytes: Option<Bytes>,
     leases: Option<Leases>,
+    caller: Option<Caller>,
 }
 
 impl HttpBody for LeaseBody {
     type Data = Bytes;
-    type Error = std::convert::Infallible;
+    type Error = std::io::Error;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         _: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
         let Some(bytes) = self.bytes.take() else { return Poll::Ready(None) };
+        if self.caller.as_ref().is_some_and(|caller| caller.0.is_gone()) {
+            self.leases = None;
+            return Poll::Ready(Some(Err(std::io::ErrorKind::BrokenPipe.into())));
+        }
         if let Some(leases) = self.leases.take() {
             leases.delivered();
         }

@@ -26,7 +26,7 @@ pub(super) async fn claim(State(app): State<Arc<App>>, _: NoQuery, sent: Sent) -
     let shown = view::claim(answer, &app.owners);
     if let Some(job) = shown.jobs.first() {
         let body = Bytes::from(reply::encode(job)?);
-        let mut response = reply::with_body(StatusCode::OK, leases.body(body));
+        let mut response = reply::with_body(StatusCode::OK, leases.body(body, sent.caller()));
         reply::set_version(&mut response, job.summary.version);
         Ok(response)
     } else {
@@ -47,7 +47,7 @@ pub(super) async fn claim_bulk(State(app): State<Arc<App>>, _: NoQuery, sent: Se
         reply::encode(&shown)
     });
     let body = Bytes::from(body.await??);
-    let mut response = reply::with_body(StatusCode::OK, leases.body(body));
+    let mut response = reply::with_body(StatusCode::OK, leases.body(body, sent.caller()));
     if nothing {
         advise(&app, &mut response, (next_due_at, waited));
     }

@@ -126,7 +126,7 @@ pub(super) async fn report_bulk(State(app): Shared, _: NoQuery, sent: Sent) -> A
     });
     let bytes = Bytes::from(body.await??);
     let body = match leases {
-        Some(leases) => leases.body(bytes),
+        Some(leases) => leases.body(bytes, sent.caller()),
         None => Body::from(bytes),
     };
     let mut response = reply::with_body(StatusCode::OK, body);

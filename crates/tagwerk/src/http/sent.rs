@@ -19,6 +19,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
 use super::App;
+use super::ask::Caller;
 use super::problem::Refused;
 use super::reading::patience;
 use super::reply::off_thread;
@@ -63,6 +64,7 @@ impl Rooms {
 pub(super) struct Sent<const LIMIT: usize = { limits::BODY_MAX_BYTES }> {
     headers: HeaderMap,
     body: Bytes,
+    caller: Option<Caller>,
     /// Given back when the request has been worked on.
     _room: Vec<OwnedSemaphorePermit>,
 }
@@ -87,6 +89,11 @@ impl<const LIMIT: usize> Sent<LIMIT> {
     /// A header that may stand there once.
     pub(super) fn single(&self, name: &str) -> Result<Option<HeaderValue>, Refused> {
         single(&self.headers, name)
+    }
+
+    /// Whoever waits for the answer.
+    pub(super) fn caller(&self) -> Option<Caller> {
+        self.caller.clone()
     }
 
     /// How the client's software calls itself, as far as it can be shown.
@@ -130,7 +137,8 @@ impl<const LIMIT: usize> FromRequest<Arc<App>> for Sent<LIMIT> {
         };
         let content_type = parts.headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
         check_content_type(content_type, &body)?;
-        Ok(Self { headers: parts.headers, body, _room: room })
+        let caller = parts.extensions.get::<Caller>().cloned();
+        Ok(Self { headers: parts.headers, body, caller, _room: room })
     }
 }
 

@@ -2,10 +2,8 @@
 
 use std::convert::Infallible;
 use std::io;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use http::Request;
@@ -15,18 +13,18 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use tagwerk_core::limits;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::Sleep;
 
-use super::listen::{Accepted, Listener};
-use crate::http::Gate;
+use super::listen::Listener;
+use super::socket::{PatientSocket, Socket};
+use crate::http::{Caller, Gate};
 use crate::metrics::{Connected, Metrics};
 
 /// How long to wait after the system has refused a connection, usually for want of file descriptors.
 const AFTER_REFUSAL: Duration = Duration::from_millis(100);
 
-const fn patience(ms: i64) -> Duration {
+/// A time of the limits.
+pub(super) const fn patience(ms: i64) -> Duration {
     Duration::from_millis(ms.unsigned_abs())
 }
 
@@ -55,8 +53,7 @@ impl Connections {
         // The semaphore is never closed.
         while let Ok(place) = Arc::clone(&self.free).acquire_owned().await {
             match listener.accept().await {
-                Ok(Accepted::Tcp(stream)) => self.serve(stream, place, open.watcher()),
-                Ok(Accepted::Unix(stream)) => self.serve(stream, place, open.watcher()),
+                Ok(socket) => self.serve(socket, place, open.watcher()),
                 Err(error) if is_the_clients(&error) => continue,
                 Err(error) => {
                     if !refused {
@@ -71,36 +68,30 @@ impl Connections {
         }
     }
 
-    fn serve<S>(&self, stream: S, place: OwnedSemaphorePermit, watcher: Watcher)
-    where
-        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    {
-        let connected = self.metrics.connected();
-        tokio::spawn(converse(
-            self.gate.clone(),
-            self.builder.clone(),
-            (stream, watcher, (place, connected)),
-        ));
+    fn serve(&self, socket: Socket, place: OwnedSemaphorePermit, watcher: Watcher) {
+        let held = (place, self.metrics.connected());
+        let builder = self.builder.clone();
+        tokio::spawn(converse(self.gate.clone(), builder, (Arc::new(socket), watcher, held)));
     }
 }
 
 /// One connection, from its first request to its end.
-async fn converse<S>(
+async fn converse(
     gate: Gate,
     builder: auto::Builder<TokioExecutor>,
-    connection: (S, Watcher, (OwnedSemaphorePermit, Connected)),
-) where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
-    let (stream, watcher, _place) = connection;
+    connection: (Arc<Socket>, Watcher, (OwnedSemaphorePermit, Connected)),
+) {
+    let (socket, watcher, _held) = connection;
     let spoken = Arc::new(AtomicBool::new(false));
     let heard = Arc::clone(&spoken);
-    let service = service_fn(move |request: Request<Incoming>| {
+    let caller = Caller::new(Arc::<Socket>::clone(&socket));
+    let service = service_fn(move |mut request: Request<Incoming>| {
         heard.store(true, Ordering::Relaxed);
+        request.extensions_mut().insert(caller.clone());
         let gate = gate.clone();
         async move { Ok::<_, Infallible>(gate.answer(request).await) }
     });
-    let io = TokioIo::new(Patient { stream, stalled: None });
+    let io = TokioIo::new(PatientSocket::new(socket));
     let serving = watcher.watch(builder.serve_connection(io, service).into_owned());
     tokio::select! {
         ended = serving => {
@@ -143,72 +134,4 @@ fn builder() -> auto::Builder<TokioExecutor> {
 fn is_the_clients(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, NotConnected};
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset | NotConnected)
-}
-
-/// A stream that is given up when the other side takes nothing for too long.
-struct Patient<S> {
-    stream: S,
-    stalled: Option<Pin<Box<Sleep>>>,
-}
-
-impl<S> Patient<S> {
-    /// Passes on what writing said, unless it has been saying "later" for too long.
-    fn bear<T>(&mut self, said: Poll<io::Result<T>>, context: &mut Context<'_>) -> Poll<io::Result<T>> {
-        if said.is_ready() {
-            self.stalled = None;
-            return said;
-        }
-        let stalled = self.stalled.get_or_insert_with(|| {
-            // tidy: sleep because it is how long a client may take nothing
-            Box::pin(tokio::time::sleep(patience(limits::WRITE_PAUSE_MS)))
-        });
-        match stalled.as_mut().poll(context) {
-            Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
-            Poll::Pending => Poll::Pending,
-        }
-    }
-}
-
-impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(context, buffer)
-    }
-}
-
-impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        let said = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.bear(said, context)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        slices: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        let said = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
-        self.bear(said, context)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let said = Pin::new(&mut self.stream).poll_flush(context);
-        self.bear(said, context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let said = Pin::new(&mut self.stream).poll_shutdown(context);
-        self.bear(said, context)
-    }
 }

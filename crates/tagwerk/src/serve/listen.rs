@@ -5,8 +5,9 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::{DirBuilderExt as _, FileTypeExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::net::{TcpListener, UnixListener};
 
+use super::socket::Socket;
 use crate::config::Listen;
 
 /// The socket is for its owner only.
@@ -40,12 +41,6 @@ pub(crate) enum ListenError {
         #[source]
         error: io::Error,
     },
-}
-
-/// A connection that was accepted.
-pub(super) enum Accepted {
-    Tcp(TcpStream),
-    Unix(UnixStream),
 }
 
 /// Where connections come in.
@@ -104,15 +99,15 @@ impl Listener {
     }
 
     /// The next connection.
-    pub(super) async fn accept(&self) -> io::Result<Accepted> {
+    pub(super) async fn accept(&self) -> io::Result<Socket> {
         match self {
             Self::Tcp(listener) => {
                 let (stream, _) = listener.accept().await?;
                 // An answer is written in one piece; nothing is gained by holding its tail back.
                 stream.set_nodelay(true)?;
-                Ok(Accepted::Tcp(stream))
+                Ok(Socket::Tcp(stream))
             }
-            Self::Unix(listener, _) => Ok(Accepted::Unix(listener.accept().await?.0)),
+            Self::Unix(listener, _) => Ok(Socket::Unix(listener.accept().await?.0)),
         }
     }
 }

@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 /// Lines that may wait to be written. Beyond that, commands wait, and notes are dropped.
 const WAITING_LINES: usize = 1_000;
 
-/// How long the end of the worker waits for a stderr that nobody reads.
+/// How long a line, and the end of the worker, waits for a stderr that nobody reads.
 const CLOSING: Duration = Duration::from_secs(1);
 
 /// Longer lines of commands are passed on in pieces.
@@ -75,8 +75,8 @@ impl Journal {
     }
 
     async fn line(&self, line: String) {
-        // Only a writer that has ended refuses, and then nobody reads.
-        drop(self.sender.send([line.as_bytes(), b"\n"].concat()).await);
+        // A stderr that nobody reads must not keep a slot from its next job, or the worker from its end.
+        drop(tokio::time::timeout(CLOSING, self.sender.send([line.as_bytes(), b"\n"].concat())).await);
     }
 
     /// What a command writes to its stderr.

@@ -41,15 +41,10 @@ pub(super) async fn run(shared: &Arc<Shared>, job: ClaimedJob) -> Result<(), Fai
     };
     let beats = Beats::start(shared, &job);
     let ended = watch(shared, &job, (&mut running, beats)).await;
-    let ended = ended
-        .map_err(|error| Failure::machine(format!("cannot wait for the command: {error}"), String::new()));
-    let ended = match ended {
-        Ok(ended) => ended,
-        Err(failure) => {
-            report::release(shared, &job).await;
-            return Err(failure);
-        }
-    };
+    let ended = ended.unwrap_or_else(|error| {
+        running.signal(Signal::KILL);
+        Ended { status: ExitStatus::default(), ending: Ending::Unseen, told: Some(error.to_string()) }
+    });
     let output = running.output().await;
     let ms = shared.clock.monotonic().saturating_sub(begun).as_millis();
     match judge(ended.status, ended.ending) {

@@ -16,6 +16,8 @@ pub(super) enum Ending {
     Aborted,
     /// It was ended because the server wants nothing of it any more.
     Dropped,
+    /// The system did not tell how it ended.
+    Unseen,
 }
 
 /// What to report.
@@ -38,6 +40,7 @@ pub(super) fn judge(status: ExitStatus, ending: Ending) -> Verdict {
     match (ending, status.code()) {
         (Ending::Dropped, _) => Verdict::Nothing,
         (Ending::TimedOut, _) => unknown("ended by the time limit".to_owned()),
+        (Ending::Unseen, _) => unknown("the system did not tell how it ended".to_owned()),
         (_, None) => unknown(signal(status)),
         (_, Some(0)) => Verdict::Completed,
         (_, Some(65)) => Verdict::Failed(Permanent, None),
