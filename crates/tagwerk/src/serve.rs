@@ -42,6 +42,9 @@ use crate::system::{self, SystemClock, SystemEntropy};
 use connection::Connections;
 use listen::{ListenError, Listener};
 
+/// How long the process waits for threads that still read, after everything has been answered and stored.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
 /// Why the server did not start, by its exit code.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum StartError {
@@ -110,7 +113,7 @@ fn start(config: Config) -> anyhow::Result<()> {
         .max_blocking_threads(limits::BLOCKING_THREADS)
         .build()
         .context("the runtime could not be started")?;
-    runtime.block_on(async {
+    let ended = runtime.block_on(async {
         // Bound before the engine starts: who cannot listen must not have touched a lease.
         let listener = Listener::bind(&config.listen).map_err(StartError::from)?;
         let (engine, thread) = Engine::start(Box::new(store), ports, config.engine)
@@ -128,7 +131,10 @@ fn start(config: Config) -> anyhow::Result<()> {
         let connections = Connections::new(gate, metrics, system::raise_file_limit());
         serve(listener, connections, (&engine, &stop)).await?;
         end(engine, thread).await
-    })
+    });
+    // A read that is still under way has nobody left to answer.
+    runtime.shutdown_timeout(LAST_WORDS);
+    ended
 }
 
 /// Opens the store that the configuration names.

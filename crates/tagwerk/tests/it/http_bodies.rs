@@ -1,6 +1,7 @@
 //! Bodies: how large, how slow, how many.
 
-use std::io::Write;
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -110,17 +111,46 @@ fn a_broken_off_body_stores_nothing() {
         .begin(b"POST /jobs HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99\r\n\r\n{\"type\":\"t\"}")
         .expect("to send");
     client.close();
-    for nonsense in [
-        &b"\x16\x03\x01\x02\x00\x01\x00\x01"[..],
-        b"\r\n\r\n\r\n",
-        b"GET\r\n\r\n",
-        b"{\"type\":\"t\"}\r\n\r\n",
-    ] {
+    for nonsense in [&b"\x16\x03\x01\x02\x00\x01\x00\x01"[..], b"GET\r\n\r\n", b"{\"type\":\"t\"}\r\n\r\n"] {
         if let Ok(answer) = server.client().raw(nonsense) {
             assert_eq!(answer.status, 400, "{answer:?}");
         }
     }
     assert_eq!(server.get("/stats").expect(200)["counts"]["enqueued"], 0);
+}
+
+#[test]
+fn a_connection_that_says_nothing_is_closed() {
+    let server = Server::start();
+    let start = Instant::now();
+    let silent: Vec<TcpStream> =
+        [&b""[..], b"PRI * HTTP/2.0\r\n", b"\r\n\r\n", b"GET /livez HTTP/1.1\r\nHost:"]
+            .into_iter()
+            .map(|bytes| {
+                let mut stream = TcpStream::connect(server.addr()).expect("a connection");
+                stream.write_all(bytes).expect("to send");
+                stream.set_read_timeout(Some(Duration::from_mins(1))).expect("a timeout");
+                stream
+            })
+            .collect();
+    for mut stream in silent {
+        assert_eq!(stream.read(&mut [0; 100]).unwrap_or_default(), 0, "closed without a word");
+    }
+    let took = start.elapsed();
+    assert!((Duration::from_secs(25)..Duration::from_secs(59)).contains(&took), "{took:?}");
+    server.get("/livez").expect(200);
+}
+
+#[test]
+fn a_head_over_its_limit_is_refused() {
+    let server = Server::start();
+    let long = "x".repeat(100_000);
+    let answer = server.client().try_send("GET /jobs", &[("X-Long", &long)], b"");
+    assert!(answer.as_ref().map_or(true, |answer| answer.status == 431), "{answer:?}");
+    let fits = "x".repeat(30_000);
+    server.client().send("GET /jobs", &[("X-Long", &fits)], b"").expect(200);
+    let path = format!("/jobs?type={}", "x".repeat(20_000));
+    server.get(&path).problem(422, "invalid-request");
 }
 
 #[test]
