@@ -9,6 +9,7 @@
 )]
 
 mod cli_bulk;
+mod cli_client;
 mod cli_exits;
 mod cli_jobs;
 mod cli_ran;
@@ -18,7 +19,6 @@ mod examples_workers;
 mod http_bad_input;
 mod http_bodies;
 mod http_calls;
-mod http_figures;
 mod http_headers;
 mod http_payload;
 mod http_who;
