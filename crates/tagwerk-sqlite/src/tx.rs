@@ -83,8 +83,7 @@ impl Tx for SqliteTx<'_> {
     }
 
     fn details(&mut self, ids: &[JobId]) -> StoreResult<Vec<Option<Detail>>> {
-        let read = |id: &JobId| codec::detail::read(&self.writer.conn, *id, codec::job::Depth::Full);
-        Ok(ids.iter().map(read).collect::<Result<_, _>>()?)
+        Ok(jobs::details(self.writer, ids)?)
     }
 
     fn put(&mut self, changes: &[Change]) -> StoreResult<()> {

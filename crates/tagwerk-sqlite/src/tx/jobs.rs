@@ -2,12 +2,12 @@
 
 use rusqlite::{Connection, OptionalExtension, params};
 use tagwerk_core::{JobId, Status};
-use tagwerk_engine::row::JobRow;
+use tagwerk_engine::row::{Detail, JobRow};
 use tagwerk_engine::store::{Change, Insert, OldPayload, PayloadWrite, StoreError};
 
 use crate::book::{Head, Level};
 use crate::code::Code;
-use crate::codec::job::{COLUMNS, bind, job_columns, lease_bits};
+use crate::codec::job::{COLUMNS, Depth, bind, job_columns, lease_bits};
 use crate::codec::{detail, note};
 use crate::error::{Fail, Res};
 use crate::writer::Writer;
@@ -69,6 +69,22 @@ pub(super) fn load(writer: &Writer, ids: &[JobId]) -> Res<Vec<Option<JobRow>>> {
         let mut rows = select.query([id.0])?;
         let row = rows.next()?.map(|row| writer.decoder().decode(row)).transpose()?;
         found.push(row);
+    }
+    Ok(found)
+}
+
+/// Reads the cold parts of jobs. A job whose cold part is gone or cannot be read is of no more use than one whose row
+/// cannot: it is remembered, so that the claims that come next pass it over.
+pub(super) fn details(writer: &mut Writer, ids: &[JobId]) -> Res<Vec<Option<Detail>>> {
+    let mut found = Vec::with_capacity(ids.len());
+    for id in ids {
+        let read = detail::read(&writer.conn, *id, Depth::Full);
+        match &read {
+            Err(Fail::Row(why)) => writer.note_damaged(id.0, why),
+            Ok(None) if exists(&writer.conn, *id)? => writer.note_damaged(id.0, "its cold part is gone"),
+            Ok(_) | Err(_) => {}
+        }
+        found.push(read?);
     }
     Ok(found)
 }

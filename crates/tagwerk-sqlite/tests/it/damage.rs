@@ -58,6 +58,25 @@ fn f151_damaged_rows_of_every_kind_are_shown_and_passed_over() {
     }
 }
 
+/// A claim that cannot read the cold part of a job fails once, not for ever: its queue would stand still.
+#[test]
+fn f151_a_job_with_a_damaged_cold_part_is_passed_over_once_that_is_known() {
+    for damage in DAMAGE.iter().filter(|damage| damage.contains("detail")) {
+        let mut bench = SqliteBench::new();
+        write(bench.store(), |tx| add(tx, &vec![job(); 5]));
+        assert_eq!(bench.beside().execute(damage, params![2]), Ok(1), "{damage}");
+        let mut tx = bench.store().begin().expect("a transaction");
+        let details = tx.details(&[JobId(2)]);
+        assert!(details.map_or(true, |details| details[0].is_none()), "{damage}");
+        assert!(tx.details(&[JobId(99)]).expect("nothing")[0].is_none(), "{damage}");
+        // The transaction that met it fails.
+        drop(tx);
+        let taken = write(bench.store(), |tx| take(tx, at(0), 9));
+        let ids: Vec<i64> = taken.iter().map(|row| row.job.id.0).collect();
+        assert_eq!(ids, [1, 3, 4, 5], "{damage}");
+    }
+}
+
 #[test]
 fn damage_to_the_file_itself_is_told() {
     let mut bench = SqliteBench::new();
