@@ -161,7 +161,7 @@ fn the_ttl_comes_from_the_job_then_its_type_then_the_server() {
 }
 
 #[test]
-fn f038_an_unfinished_key_holds_through_waiting_and_running_and_is_free_after_the_last_loss() {
+fn f028_f038_an_unfinished_key_holds_through_waiting_and_running_and_is_free_after_the_last_loss() {
     let server = Server::start();
     let mut client = server.client();
     let mut sent = keyed("k", "unfinished");

@@ -27,6 +27,7 @@ pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_tagwerk");
 /// How a server is to be started.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Options {
+    store: Option<String>,
     args: Vec<String>,
     env: Vec<(String, String)>,
 }
@@ -35,6 +36,12 @@ impl Options {
     /// A setting, `max_retries=0`.
     pub(crate) fn set(mut self, setting: &str) -> Self {
         self.args.extend(["--set".to_owned(), setting.to_owned()]);
+        self
+    }
+
+    /// Another file than `tagwerk.db` in its folder.
+    pub(crate) fn store(mut self, file: &str) -> Self {
+        self.store = Some(file.to_owned());
         self
     }
 
@@ -209,7 +216,8 @@ fn log_file(dir: &Path) -> PathBuf {
 /// Starts a server and waits until it says where it listens.
 fn launch(dir: &Path, options: &Options) -> (Process, SocketAddr) {
     let log: File = OpenOptions::new().create(true).append(true).open(log_file(dir)).expect("a log file");
-    let mut command = tagwerk(dir, &["serve", "--listen", "127.0.0.1:0", "--store", "sqlite:tagwerk.db"]);
+    let store = format!("sqlite:{}", options.store.as_deref().unwrap_or("tagwerk.db"));
+    let mut command = tagwerk(dir, &["serve", "--listen", "127.0.0.1:0", "--store", &store]);
     command.args(&options.args).envs(options.env.iter().map(|(name, value)| (name, value)));
     let mut child = command.stdout(Stdio::piped()).stderr(log).spawn().expect("the binary");
     let mut stdout = BufReader::new(child.stdout.take().expect("its stdout"));

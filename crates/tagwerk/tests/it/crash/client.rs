@@ -9,7 +9,7 @@ use super::world;
 use crate::client::{Answer, Client};
 use crate::server::JSON;
 use crate::support::dice::Dice;
-use crate::support::text;
+use crate::support::{ms, text};
 
 /// What all clients share.
 #[derive(Debug)]
@@ -139,9 +139,7 @@ impl<'a> Hand<'a> {
         let heard = match (job, &result["heartbeat"], &result["problem"]) {
             (job @ Value::Object(_), ..) if result["replayed"] == true => Heard::Again(world::seen(job)),
             (job @ Value::Object(_), ..) => Heard::Job(world::seen(job)),
-            (_, beat @ Value::Object(_), _) => {
-                Heard::Done { lease_until_ms: world::ms(&beat["lease_expires_at"]) }
-            }
+            (_, beat @ Value::Object(_), _) => Heard::Done { lease_until_ms: ms(&beat["lease_expires_at"]) },
             (.., problem) => {
                 let status = result["status"].as_u64().and_then(|status| u16::try_from(status).ok());
                 self.refused(status.unwrap_or(0), problem)
@@ -179,7 +177,7 @@ impl<'a> Hand<'a> {
         let counted = sent.success();
         match (&counted, said) {
             (Some(beat), Said::Heartbeat) => {
-                let lease_until_ms = world::ms(&beat["lease_expires_at"]);
+                let lease_until_ms = ms(&beat["lease_expires_at"]);
                 self.note(&sent, asked, Heard::Done { lease_until_ms });
             }
             _ => drop(

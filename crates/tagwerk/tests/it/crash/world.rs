@@ -4,12 +4,7 @@ use serde_json::Value;
 
 use super::model::{Attempt, Run, Seen, Stored};
 use crate::client::Client;
-use crate::support::text;
-
-/// A time in milliseconds.
-pub(crate) fn ms(time: &Value) -> Option<i64> {
-    time.as_str().map(|time| tagwerk_api::parse_rfc3339(time).expect("a time"))
-}
+use crate::support::{ms, text};
 
 fn number(value: &Value) -> i64 {
     value.as_i64().unwrap_or_else(|| panic!("no number: {value}"))

@@ -139,6 +139,11 @@ pub(crate) fn list(client: &mut Client, filter: &str) -> Vec<Value> {
     }
 }
 
+/// A time in milliseconds.
+pub(crate) fn ms(time: &Value) -> Option<i64> {
+    time.as_str().map(|time| tagwerk_api::parse_rfc3339(time).expect("a time"))
+}
+
 /// A text, or nothing.
 pub(crate) fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()

@@ -1,0 +1,166 @@
+//! Faults that users of other job queues reported, and that this one must not have: each seen from outside, through the
+//! real server. The number is the fault's. Where a rule inside is proved as well (core, engine, conformance suite), that
+//! test has the number in its name too.
+//!
+//! | fault | test |
+//! |---|---|
+//! | f003 | `crash::f003_f007_f023_killed_at_random_moments_the_server_keeps_everything_it_acknowledged` |
+//! | f004 | `faults::lost::f004_a_job_whose_server_and_worker_died_is_run_again` |
+//! | f005 | `faults::lost::f005_a_job_is_completed_by_a_complete_and_by_nothing_else` |
+//! | f006 | `faults::lost::f006_f013_f014_heartbeats_hold_a_job_for_as_long_as_they_come` |
+//! | f007 | `faults::lost::f007_what_was_answered_as_completed_is_never_handed_out_again` |
+//! | f008 | `faults::lost::f008_nobody_gets_a_job_before_its_time_and_then_one_does` |
+//! | f009 | `faults::lost::f009_a_lease_counts_from_its_grant_and_the_answer_says_until_when` |
+//! | f010 | `faults::lost::f010_a_claim_says_how_long_and_a_late_report_counts_while_nobody_else_has_the_job` |
+//! | f011 | `faults::lost::f011_one_off_jobs_are_not_handed_out_again_after_their_leases` |
+//! | f012 | `faults::lost::f012_whoever_lost_a_job_hears_it_at_the_next_call` |
+//! | f013, f014 | `faults::lost::f006_f013_f014_heartbeats_hold_a_job_for_as_long_as_they_come` |
+//! | f015 | `races::f015_of_64_claimers_for_one_job_one_wins_every_round` |
+//! | f016 | `faults::fencing::f016_who_has_lost_the_job_to_another_changes_nothing_any_more` |
+//! | f017 | `faults::fencing::f017_a_late_complete_counts_until_a_person_has_decided` |
+//! | f018 | `races::f018_completing_at_the_very_end_of_the_lease_leads_to_one_final_state` |
+//! | f019 | `races::f019_twenty_clicks_on_retry_make_one_run` |
+//! | f021 | `faults::recovery::f021_a_lease_ends_whatever_a_worker_of_the_same_name_does` |
+//! | f022 | `faults::recovery::f022_a_lost_job_comes_back_without_a_restart_and_without_anybody_waiting_for_it` |
+//! | f023 | `crash::f003_f007_f023_killed_at_random_moments_the_server_keeps_everything_it_acknowledged` |
+//! | f024 | `faults::recovery::f024_the_time_limit_ends_an_attempt_that_sends_heartbeats_for_ever` |
+//! | f025 | `faults::recovery::f025_a_long_time_limit_does_not_keep_a_lost_job` |
+//! | f026 | `faults::recovery::f026_a_hundred_dead_workers_give_back_a_hundred_jobs` |
+//! | f027 | `crash::f003_f007_f023_killed_at_random_moments_the_server_keeps_everything_it_acknowledged` |
+//! | f028 | `keys::f028_f038_an_unfinished_key_holds_through_waiting_and_running_and_is_free_after_the_last_loss` |
+//! | f029, f030 | `faults::uniqueness::f029_f030_jobs_of_one_key_come_due_together_and_stop_nobody` |
+//! | f031 | `races::f031_a_hundred_enqueues_of_one_key_make_one_job` |
+//! | f032 | `faults::uniqueness::f032_what_holds_a_key_is_shown_with_where_it_stands` |
+//! | f033 | `keys::f033_a_ttl_holds_after_the_end_and_ends` |
+//! | f034 | `keys::remains::f034_a_key_outlives_its_deleted_job_for_as_long_as_its_scope_says` |
+//! | f035 | `faults::uniqueness::f035_a_lost_job_comes_back_beside_the_one_that_has_its_key_now` |
+//! | f036 | `keys::second_call::f036_payloads_are_equal_by_their_bytes_and_by_nothing_else` |
+//! | f037 | `faults::disk::needs_tmpfs::f037_f052_a_full_disk_refuses_says_so_once_and_loses_nothing` |
+//! | f038 | `keys::f028_f038_an_unfinished_key_holds_through_waiting_and_running_and_is_free_after_the_last_loss` |
+//! | f039 | `races::f039_fifty_different_enqueues_of_one_key_make_one_job_and_the_others_are_told` |
+//! | f040 | `keys::f032_f040_every_scope_in_every_state` |
+//! | f041 | `faults::recovery::f041_a_job_that_kills_its_workers_goes_to_review_and_the_others_flow` |
+//! | f042 | `faults::recovery::f042_a_job_without_retries_is_never_handed_out_twice` |
+//! | f043 | `faults::recovery::f043_fail_permanent_goes_to_review_at_once_with_its_reason` |
+//! | f049 | `faults::store::f049_the_log_stays_short_while_lists_and_statistics_are_read_without_pause` |
+//! | f050 | `faults::store::f050_of_64_busy_clients_nobody_is_told_that_the_store_is_locked` |
+//! | f051 | `faults::store::needs_sqlite3::f051_while_somebody_else_writes_an_enqueue_waits_or_says_when_to_come_again` |
+//! | f052 | `faults::disk::needs_tmpfs::f037_f052_a_full_disk_refuses_says_so_once_and_loses_nothing` |
+//! | f053 | `races::f053_sixteen_claimers_take_a_thousand_jobs_each_once` |
+//! | f054 | `crash::f054_stopped_in_order_the_server_answers_what_it_did_and_did_nothing_else` |
+//! | f055 | `faults::fencing::f055_of_release_and_fail_for_one_lease_the_first_counts` |
+//! | f056 | `faults::deploy::f056_a_worker_that_goes_gives_its_jobs_back_at_once_and_unspent` |
+//! | f057 | `faults::deploy::f057_a_worker_gets_only_the_types_that_it_knows_and_can_give_the_others_back` |
+//! | f058 | `faults::deploy::f058_retention_deletes_completed_and_cancelled_jobs_and_nothing_else` |
+//! | f059 | `faults::deploy::f059_retention_keeps_up_while_jobs_come_and_go` |
+//! | f073, f074, f075 | `faults::backoff::f073_f074_f075_delays_stay_within_the_cap_for_ever` |
+//! | f076 | `faults::backoff::f076_attempts_are_numbered_and_the_last_one_says_so` |
+//! | f077 | `faults::backoff::f077_a_job_runs_once_more_than_its_retries_whatever_ends_its_runs` |
+//! | f078 | `faults::backoff::f078_a_lost_first_attempt_leads_to_a_second_one` |
+//! | f079 | `faults::backoff::f079_a_thousand_failures_of_one_moment_come_back_spread` |
+//! | f099 | `faults::deploy::f099_cancel_is_done_or_refused_by_the_state_and_frees_at_once` |
+//! | f100 | `faults::deploy::f100_a_job_can_be_deleted_in_every_state_and_its_holder_is_told` |
+//! | f105 | `http_payload::f105_nul_in_strings_is_kept_or_refused_and_never_sticks` |
+//! | f106 | `http_payload::f106_numbers_are_not_read` |
+//! | f107 | `http_payload::f107_every_route_gives_the_same_bytes` |
+//! | f108 | `http_payload::f108_keys_keep_their_order_and_stay_twice` |
+//! | f109 | `http_payload::f109_nesting_ends_at_its_limit_and_not_in_a_crash` |
+//! | f111 | `http_who::f111_it_refuses_to_listen_where_others_could_reach_it` |
+//! | f112 | `http_who::f112_no_spelling_of_a_path_gets_around_the_guards` |
+//! | f115 | `http_payload::f115_secrets_reach_no_log_list_or_metric` |
+//! | f116 | `faults::clocks::f116_a_delay_counts_from_the_acceptance_by_the_servers_clock` |
+//! | f118 | `faults::clocks::f118_a_start_in_the_past_is_now` |
+//! | f119 | `faults::clocks::f119_every_field_comes_back_as_it_was_sent` |
+//! | f120 | `faults::clocks::f120_jobs_for_tomorrow_hold_nobody_and_a_claim_says_when` |
+//! | f132 | `faults::order::f132_a_lost_job_comes_back_behind_those_that_were_due_before` |
+//! | f133 | `faults::order::f133_a_job_that_always_fails_does_not_starve_those_behind_it` |
+//! | f134 | `faults::order::f134_ten_thousand_equal_jobs_come_in_the_order_in_which_they_were_sent` |
+//! | f135 | `faults::order::f135_jobs_of_the_same_instant_come_by_number` |
+//! | f137 | `faults::order::f137_a_backlog_does_not_beat_a_higher_priority` |
+//! | f149 | `faults::figures::f149_f152_totals_are_what_clients_saw_and_counts_are_the_rows` |
+//! | f150 | `process::f150_metrics_stay_small_whatever_names_come` |
+//! | f151 | `faults::store::needs_sqlite3::f151_a_damaged_row_is_shown_as_damaged_and_stops_nobody` |
+//! | f152 | `faults::figures::f149_f152_totals_are_what_clients_saw_and_counts_are_the_rows` |
+//!
+//! Of the same kinds, these do not apply yet:
+//!
+//! | fault | what it needs first |
+//! |---|---|
+//! | f001, f002 | limits |
+//! | f020 | PostgreSQL |
+//! | f060 | operations |
+//! | f095, f096, f097, f098 | pausing and draining of queues |
+//! | f110 | a dashboard |
+//! | f113, f114 | webhooks |
+//! | f117 | schedules, several servers |
+//! | f136 | limits |
+//! | f148 | a dashboard |
+
+mod backoff;
+mod clocks;
+mod deploy;
+mod disk;
+mod fencing;
+mod figures;
+mod lost;
+mod order;
+mod recovery;
+mod store;
+mod uniqueness;
+
+use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
+use std::path::Path;
+
+/// The kinds of faults that the queue on one SQLite server must not have, as their numbers.
+const KINDS: [RangeInclusive<u32>; 11] =
+    [1..=5, 6..=15, 16..=20, 21..=27, 28..=43, 49..=53, 54..=60, 73..=79, 95..=100, 105..=120, 132..=137];
+/// Figures: the last kind.
+const FIGURES: RangeInclusive<u32> = 148..=152;
+
+/// Rows of the tables above: the numbers of a row, and what stands beside them.
+fn rows() -> Vec<(Vec<u32>, &'static str)> {
+    let lines = include_str!("mod.rs").lines().filter_map(|line| line.strip_prefix("//! | f"));
+    lines
+        .filter_map(|line| {
+            let (faults, beside) = line.split_once(" | ")?;
+            let numbers = faults
+                .split(", ")
+                .map(|fault| fault.trim_start_matches('f').parse())
+                .collect::<Result<_, _>>();
+            Some((numbers.ok()?, beside.trim_end_matches(" |").trim_matches('`')))
+        })
+        .collect()
+}
+
+/// All sources of the tests beside this one.
+fn sources(dir: &Path) -> String {
+    let mut text = String::new();
+    for entry in std::fs::read_dir(dir).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            text += &sources(&path);
+        } else if path.extension().is_some_and(|end| end == "rs") {
+            text += &std::fs::read_to_string(&path).expect("a source");
+        }
+    }
+    text
+}
+
+#[test]
+fn every_fault_of_these_kinds_has_its_row() {
+    let named: Vec<u32> = rows().into_iter().flat_map(|(numbers, _)| numbers).collect();
+    let set: BTreeSet<u32> = named.iter().copied().collect();
+    assert_eq!(set.len(), named.len(), "a fault stands there twice");
+    let wanted: BTreeSet<u32> = KINDS.into_iter().chain([FIGURES]).flatten().collect();
+    assert_eq!(set, wanted);
+}
+
+#[test]
+fn every_test_that_is_named_here_exists() {
+    let sources = sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it"));
+    for (numbers, test) in rows().into_iter().filter(|(_, beside)| beside.contains("::")) {
+        let function = test.rsplit("::").next().expect("a name");
+        assert!(sources.contains(&format!("fn {function}()")), "{numbers:?}: {test}");
+    }
+}
