@@ -29,6 +29,8 @@ enum Source {
     Debian(&'static str),
     /// A component of the Rust toolchain.
     Rustup(&'static str),
+    /// Nothing can be installed: a right that the caller has or has not, and how to get it.
+    Right(&'static str),
 }
 
 /// Who cannot run without a program.
@@ -48,6 +50,13 @@ const REQUIREMENTS: &[Requirement] = &[
     test_program("php", &["php", "--version"], "php-cli"),
     test_program("python3", &["python3", "--version"], "python3"),
     test_program("sqlite3", &["sqlite3", "--version"], "sqlite3"),
+    // In a name space of its own, so that nothing is left of the attempt.
+    Requirement {
+        name: "tmpfs",
+        probe: &["unshare", "--mount", "mount", "-t", "tmpfs", "tmpfs", "/mnt"],
+        source: Source::Right("run as root where mounting is allowed"),
+        wanted_by: WantedBy::Tests,
+    },
 ];
 
 /// A row for a program that tests call.
@@ -74,12 +83,13 @@ impl Requirement {
         match self.source {
             Source::Debian(package) => format!("apt-get install {package} (or its like from your system)"),
             Source::Rustup(component) => format!("rustup component add {component}"),
+            Source::Right(how) => how.to_owned(),
         }
     }
 
     /// Why something did not run.
     pub(crate) fn why_not(&self) -> String {
-        format!("`{}` is missing: {}", self.probe.join(" "), self.how())
+        format!("`{}` does not work: {}", self.probe.join(" "), self.how())
     }
 }
 
@@ -140,6 +150,7 @@ fn by_source(rows: &[&Requirement]) -> (Vec<&'static str>, Vec<&'static str>) {
         match row.source {
             Source::Debian(package) => names.0.push(package),
             Source::Rustup(component) => names.1.push(component),
+            Source::Right(_) => {}
         }
     }
     names
