@@ -151,7 +151,7 @@ pub struct Attempt {
     pub ended_at: Timestamp,
     /// How it ended.
     pub end: AttemptEnd,
-    /// Its error text: the worker's, or ours for a loss.
+    /// Its error text: the worker's, or ours for a loss. For a release: its reason.
     pub error: Option<String>,
     /// The report came after the lease had ended and took the place of the loss.
     pub late: bool,

@@ -70,6 +70,8 @@ pub enum Outcome {
     Released {
         /// Not handed out again before this many milliseconds have passed.
         delay_ms: i64,
+        /// Why, already cleaned, redacted and cut. Kept with the attempt; the job's error stays as it was.
+        reason: Option<String>,
     },
 }
 

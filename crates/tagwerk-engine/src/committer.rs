@@ -8,6 +8,7 @@
 //! a thread; the thread around it is in [`crate::engine`].
 
 use std::collections::HashMap;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -128,7 +129,7 @@ impl Committer {
         self.replace_repeated(&messages);
         let services =
             if monotonic >= self.retention_due { Services::TimeAndRetention } else { Services::Time };
-        match self.attempt(&messages.iter().collect::<Vec<_>>(), services) {
+        match self.guarded(&messages.iter().collect::<Vec<_>>(), services) {
             Ok(done) => self.deliver(messages, done),
             Err(error) => self.recover(messages, &error),
         }
@@ -136,6 +137,14 @@ impl Committer {
             self.keep_house(monotonic);
         }
         if stop { Running::Stopped } else { Running::Yes }
+    }
+
+    /// One transaction. A panic in it (a bug) rolls it back like any other failure, so that the command that brought it
+    /// about fails alone and the queue goes on.
+    fn guarded(&mut self, messages: &[&Message], services: Services) -> StoreResult<Done> {
+        // What the transaction touched is rolled back when it is dropped; everything else is changed only after it.
+        std::panic::catch_unwind(AssertUnwindSafe(|| self.attempt(messages, services)))
+            .unwrap_or_else(|_| Err(StoreError::Other("the engine panicked; this is a bug".into())))
     }
 
     /// One transaction.
@@ -190,7 +199,7 @@ impl Committer {
             return;
         }
         for message in messages {
-            match self.attempt(&[&message], Services::Off) {
+            match self.guarded(&[&message], Services::Off) {
                 Ok(done) => self.deliver(vec![message], done),
                 Err(error) => {
                     self.shared.failed(&error, self.ports.clock.monotonic());

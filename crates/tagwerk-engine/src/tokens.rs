@@ -106,7 +106,7 @@ mod tests {
             report_hash(&fail(ErrorClass::Transient), None),
             report_hash(&fail(ErrorClass::Permanent), None),
             report_hash(&fail(ErrorClass::Unknown), None),
-            report_hash(&Outcome::Released { delay_ms: 0 }, None),
+            report_hash(&Outcome::Released { delay_ms: 0, reason: None }, None),
         ];
         for (i, a) in all.iter().enumerate() {
             for (j, b) in all.iter().enumerate() {

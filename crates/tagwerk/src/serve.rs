@@ -28,12 +28,14 @@ use anyhow::Context as _;
 use hyper_util::server::graceful::GracefulShutdown;
 use tagwerk_api::door::Door;
 use tagwerk_core::limits;
+use tagwerk_engine::Engine;
+use tagwerk_engine::command::EngineError;
 use tagwerk_engine::committer::Ports;
 use tagwerk_engine::ports::{Clock, Entropy};
-use tagwerk_engine::{Engine, EngineThread};
 use tagwerk_sqlite::{OpenError, Options, SqliteStore};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 
 use crate::config::{Config, LogLevel, StoreUrl};
 use crate::http::{Gate, Parts};
@@ -129,8 +131,9 @@ fn start(config: Config) -> anyhow::Result<()> {
         });
         gate.prepare().await?;
         let connections = Connections::new(gate, metrics, system::raise_file_limit());
-        serve(listener, connections, (&engine, &stop)).await?;
-        end(engine, thread).await
+        let mut committer = tokio::task::spawn_blocking(move || thread.join());
+        serve(listener, connections, (&engine, &stop, &mut committer)).await?;
+        end(engine, committer).await
     });
     // A read that is still under way has nobody left to answer.
     runtime.shutdown_timeout(LAST_WORDS);
@@ -158,15 +161,17 @@ fn open(url: &StoreUrl, clock: &dyn Clock, entropy: &dyn Entropy) -> anyhow::Res
 async fn serve(
     listener: Listener,
     connections: Connections,
-    engine: (&Engine, &watch::Sender<bool>),
+    engine: (&Engine, &watch::Sender<bool>, &mut Committer),
 ) -> anyhow::Result<()> {
-    let (engine, stop) = engine;
+    let (engine, stop, committer) = engine;
     let mut signals = Signals::new()?;
     let open = GracefulShutdown::new();
     announce(&listener);
     tokio::select! {
         () = connections.accept(&listener, &open) => {}
         name = signals.next() => tracing::info!(signal = name, "stopping: no new work, finishing what is under way"),
+        // Without it nothing can be served; whoever started the server starts it again.
+        _ = committer => anyhow::bail!("the committer has ended by itself; this is a bug"),
     }
     drop(listener);
     stop.send_replace(true);
@@ -191,12 +196,14 @@ fn announce(listener: &Listener) {
     tracing::info!(address = listener.shown(), "listening");
 }
 
+/// The committer's thread, awaited.
+type Committer = JoinHandle<Result<(), EngineError>>;
+
 /// Stops the committer and waits until the store is closed.
-async fn end(engine: Engine, thread: EngineThread) -> anyhow::Result<()> {
+async fn end(engine: Engine, committer: Committer) -> anyhow::Result<()> {
     engine.stop();
     drop(engine);
-    let joined = tokio::task::spawn_blocking(move || thread.join());
-    joined.await.context("waiting for the committer")?.context("the committer has ended with a panic")?;
+    committer.await.context("waiting for the committer")?.context("the committer has ended with a panic")?;
     tracing::info!("stopped");
     Ok(())
 }

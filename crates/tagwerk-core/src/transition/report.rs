@@ -78,7 +78,7 @@ fn apply(job: &mut Job, outcome: &Outcome, ctx: &Ctx) {
             let setback = Setback::Reported { class: *class, retry_after_ms: *retry_after_ms };
             setback::follow(job, setback, ctx);
         }
-        Outcome::Released { delay_ms } => release(job, *delay_ms, ctx),
+        Outcome::Released { delay_ms, .. } => release(job, *delay_ms, ctx),
     }
 }
 
@@ -110,7 +110,8 @@ impl Report {
     const fn error(&self) -> Option<&String> {
         match &self.outcome {
             Outcome::Failed { error, .. } => error.as_ref(),
-            Outcome::Completed | Outcome::Released { .. } => None,
+            Outcome::Released { reason, .. } => reason.as_ref(),
+            Outcome::Completed => None,
         }
     }
 }

@@ -71,7 +71,7 @@ pub(crate) fn failed(class: ErrorClass) -> Outcome {
 }
 
 pub(crate) fn released(delay_ms: i64) -> Outcome {
-    Outcome::Released { delay_ms }
+    Outcome::Released { delay_ms, reason: None }
 }
 
 /// A report whose hash follows from its content, as the engine makes it.

@@ -58,7 +58,8 @@ pub(crate) fn give_back(work: &mut Work<'_>, id: JobId, bits: LeaseBits) -> Stor
     if work.row(id).is_none() {
         return Ok(());
     }
-    let outcome = Outcome::Released { delay_ms: 0 };
+    let reason = Some("the claimer was gone before its answer could be delivered".to_owned());
+    let outcome = Outcome::Released { delay_ms: 0, reason };
     let hash = report_hash(&outcome, None);
     let event = Event::Report(Caller::Live(bits), Report { outcome, hash });
     if let Ok(step) = work.judge(id, &event)? {

@@ -236,6 +236,10 @@ fn a_released_job_goes_to_another_worker_first() {
     let held = rig.take("w");
     rig.say(&held, released()).unwrap();
     let second = rig.create(job("t"));
+    let full = rig.job(first);
+    assert_eq!((full.row.job.error, full.row.job.attempt), (None, 0));
+    let reason = rig.attempts(first).pop().unwrap().attempt.error;
+    assert_eq!(reason.as_deref(), Some("no time"), "the reason stands with the attempt");
     assert_eq!(rig.take("w").job.row.job.id, second, "another is claimable");
     assert_eq!(rig.take("w").job.row.job.id, first, "no other is left");
     let held = rig.claim(claim("w"));

@@ -106,3 +106,22 @@ fn a_failed_tick_is_noticed_and_made_up_for() {
     rig.advance(1_000);
     assert_eq!(rig.status(id), Status::Pending);
 }
+
+#[test]
+fn a_panic_in_a_transaction_fails_one_command_and_not_the_queue() {
+    let mut rig = Rig::new();
+    rig.enqueue(vec![job("t"), job("t")]);
+    rig.entropy.panic(2);
+    let (sender, receiver) = sync_channel(2);
+    let batch = (0..2)
+        .map(|n| Message::Claim(crate::rig::claim(&format!("w{n}")), Box::new(sender.clone())))
+        .collect();
+    rig.committer.step(batch);
+    let answers: Vec<_> = receiver.try_iter().collect();
+    assert_eq!(answers.len(), 2);
+    assert_eq!(answers.iter().filter(|answer| **answer == Err(EngineError::Internal)).count(), 1);
+    assert_eq!(answers.iter().flatten().map(|answer| answer.jobs.len()).sum::<usize>(), 1);
+    let held = rig.take("w");
+    rig.say(&held, completed()).unwrap();
+    rig.assert_clean();
+}

@@ -7,13 +7,6 @@ use tagwerk_engine::settings::{LeaseToken, Settings};
 
 use crate::rig::{Rig, claim, completed, failed, job, rejection, released, token};
 
-fn attempts(rig: &Rig, id: tagwerk_core::JobId) -> Vec<tagwerk_engine::row::AttemptRow> {
-    use tagwerk_engine::store::Store;
-    let readers = rig.disk.readers();
-    let mut read = readers.snapshot().unwrap();
-    read.attempts(id, 0, 1_000).unwrap()
-}
-
 #[test]
 fn complete_keeps_the_result_and_writes_one_attempt() {
     let mut rig = Rig::new();
@@ -27,7 +20,7 @@ fn complete_keeps_the_result_and_writes_one_attempt() {
         (full.row.job.status, full.row.note.result.as_deref()),
         (Status::Completed, Some("{\"n\":1}"))
     );
-    let history = attempts(&rig, id);
+    let history = rig.attempts(id);
     assert_eq!(history.len(), 1);
     assert_eq!((history[0].attempt.end, history[0].attempt.number), (AttemptEnd::Completed, 1));
     assert_eq!(rig.tally().get(Counter::Completions), 1);
@@ -60,7 +53,7 @@ fn f055_release_and_fail_for_the_same_lease_in_one_batch_first_wins() {
             results[1],
             Err(Refusal::Rejected { rejection: Rejection::AlreadyReported { .. }, .. })
         ));
-        assert_eq!(attempts(&rig, id).len(), 1);
+        assert_eq!(rig.attempts(id).len(), 1);
         rig.assert_clean();
     }
 }
@@ -76,7 +69,7 @@ fn f016_a_stale_worker_is_fenced_and_its_calls_are_kept() {
     for said in [Said::Heartbeat { progress: None }, completed(), failed(ErrorClass::Transient)] {
         assert_eq!(rejection(rig.say(&a, said)), Rejection::LeaseLost { may_report: false });
     }
-    let history = attempts(&rig, id);
+    let history = rig.attempts(id);
     assert_eq!(
         (history[0].refused_calls, history[0].last_refused.map(|(call, _)| call)),
         (3, Some(Call::Fail))
@@ -103,7 +96,7 @@ fn f017_a_late_report_counts_until_a_person_has_acted() {
         (full.row.job.status, full.row.job.lease_losses, full.row.job.error),
         (Status::Completed, 0, None)
     );
-    let history = attempts(&rig, id);
+    let history = rig.attempts(id);
     assert_eq!(
         (history.len(), history[0].attempt.late, history[0].attempt.end),
         (1, true, AttemptEnd::Completed)
@@ -132,7 +125,7 @@ fn a_report_exactly_at_the_end_of_the_lease_is_late_in_the_same_batch() {
     let lease = rig.job(id).row.job.lease.unwrap();
     assert_eq!(lease.expires_at.since_ms(lease.claimed_at), 60_000);
     assert!(rig.say(&held, completed()).is_ok());
-    assert!(!attempts(&rig, id)[0].attempt.late, "time in which nobody could report does not count");
+    assert!(!rig.attempts(id)[0].attempt.late, "time in which nobody could report does not count");
 }
 
 #[test]
@@ -232,7 +225,7 @@ fn cancel_with_wait_stops_the_holder_at_its_next_call() {
     assert_eq!(rejection(rig.say(&held, completed())), Rejection::Cancelled);
     assert_eq!(rig.status(id), Status::Cancelled);
     assert_eq!(rejection(rig.say(&held, completed())), Rejection::Cancelled);
-    let history = attempts(&rig, id);
+    let history = rig.attempts(id);
     assert_eq!((history[0].attempt.end, history[0].refused_calls), (AttemptEnd::Cancelled, 2));
     assert_eq!(
         history[0].last_refused.map(|(call, _)| call),

@@ -1,6 +1,7 @@
 //! An engine without a thread.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use tagwerk_core::{Action, JobId, Outcome, Status, Timestamp};
@@ -11,7 +12,7 @@ use tagwerk_engine::command::{
 use tagwerk_engine::committer::{Committer, Ports};
 use tagwerk_engine::engine::Shared;
 use tagwerk_engine::message::{EnqueueAnswer, Message};
-use tagwerk_engine::ports::{Clock, NoObserver};
+use tagwerk_engine::ports::{Clock, Entropy, NoObserver};
 use tagwerk_engine::query::{Depth, check};
 use tagwerk_engine::row::{FullJob, Tally};
 use tagwerk_engine::settings::Settings;
@@ -22,7 +23,32 @@ use tagwerk_engine::testing::memory::MemoryStore;
 
 pub(crate) type Answer<T> = Receiver<Result<T, EngineError>>;
 
+/// Chance that panics when it is told to, as a bug somewhere in a transaction would.
+#[derive(Clone)]
+pub(crate) struct Moody {
+    inner: ScriptedEntropy,
+    panics: Arc<AtomicUsize>,
+}
+
+impl Moody {
+    pub(crate) fn panic(&self, times: usize) {
+        self.panics.store(times, Ordering::Relaxed);
+    }
+}
+
+impl Entropy for Moody {
+    fn u64(&self) -> u64 {
+        let left = self.panics.load(Ordering::Relaxed);
+        if left > 0 {
+            self.panics.store(left - 1, Ordering::Relaxed);
+            panic!("a planted bug");
+        }
+        self.inner.u64()
+    }
+}
+
 pub(crate) struct Rig {
+    pub(crate) entropy: Moody,
     pub(crate) disk: MemoryStore,
     pub(crate) clock: ManualClock,
     pub(crate) shared: Arc<Shared>,
@@ -41,17 +67,17 @@ impl Rig {
     }
 
     fn on(disk: MemoryStore, clock: ManualClock, settings: Settings) -> Self {
-        let entropy = ScriptedEntropy::new(1);
+        let entropy = Moody { inner: ScriptedEntropy::new(1), panics: Arc::default() };
         let (sender, inbox) = sync_channel(1_000);
         let shared = Arc::new(Shared::new(sender, clock.monotonic()));
         let ports = Ports {
             clock: Arc::new(clock.clone()),
-            entropy: Arc::new(entropy),
+            entropy: Arc::new(entropy.clone()),
             observer: Arc::new(NoObserver),
         };
         let store: Box<dyn Store> = Box::new(disk.clone());
         let committer = Committer::new(store, ports, settings.clone(), Arc::clone(&shared)).unwrap();
-        Self { disk, clock, shared, committer, inbox, settings }
+        Self { entropy, disk, clock, shared, committer, inbox, settings }
     }
 
     /// The server is killed and started again after `down_ms`.
@@ -156,6 +182,12 @@ impl Rig {
         read.jobs(&[id]).unwrap().pop().unwrap()
     }
 
+    pub(crate) fn attempts(&self, id: JobId) -> Vec<tagwerk_engine::row::AttemptRow> {
+        let readers = self.disk.readers();
+        let mut read = readers.snapshot().unwrap();
+        read.attempts(id, 0, 1_000).unwrap()
+    }
+
     pub(crate) fn status(&self, id: JobId) -> Status {
         self.job(id).row.job.status
     }
@@ -214,7 +246,8 @@ pub(crate) fn failed(class: tagwerk_core::ErrorClass) -> Said {
 }
 
 pub(crate) fn released() -> Said {
-    Said::Report { outcome: Outcome::Released { delay_ms: 0 }, result: None }
+    let reason = Some("no time".to_owned());
+    Said::Report { outcome: Outcome::Released { delay_ms: 0, reason }, result: None }
 }
 
 pub(crate) fn rejection(refused: Result<impl std::fmt::Debug, Refusal>) -> tagwerk_core::Rejection {

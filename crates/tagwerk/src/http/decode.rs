@@ -75,7 +75,10 @@ pub(super) fn report(id: JobId, report: door::Report) -> WorkerCall {
             (fail.holder, Said::Report { outcome, result: None })
         }
         door::Report::Release(release) => {
-            let outcome = Outcome::Released { delay_ms: release.delay_ms.unwrap_or_default() };
+            let outcome = Outcome::Released {
+                delay_ms: release.delay_ms.unwrap_or_default(),
+                reason: release.reason.as_deref().map(error_text),
+            };
             (release.holder, Said::Report { outcome, result: None })
         }
         door::Report::Heartbeat(heartbeat) => {
