@@ -29,7 +29,7 @@ use serde_json::{Value, json};
 use crate::client::Client;
 use crate::server::{Server, tagwerk};
 use crate::support::dice::Dice;
-use crate::support::{claim_all, in_parallel, list, pass, setting};
+use crate::support::{claim_all, in_parallel, list, list_after, pass, setting};
 use client::{Hand, Shared};
 use gate::Gate;
 use log::{Knowledge, Log};
@@ -178,7 +178,7 @@ fn verify(server: &Server, shared: &Shared, known: &mut Knowledge, depth: Depth)
     let mut touched = known.take_in(entries);
     let mut client = server.client();
     // Also those that nobody has heard of.
-    let new = list(&mut client, &format!("?queue={QUEUE}&after={}", known.newest()));
+    let new = list_after(&mut client, &format!("?queue={QUEUE}"), known.newest());
     touched.extend(new.iter().map(|job| world::seen(job).id));
     if depth == Depth::Whole {
         touched.extend(known.unsettled());

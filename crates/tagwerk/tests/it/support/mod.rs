@@ -126,14 +126,18 @@ pub(crate) fn attempts(client: &mut Client, id: i64) -> Vec<Value> {
 
 /// Every job that a filter (`?queue=q`) finds, in list form, page by page.
 pub(crate) fn list(client: &mut Client, filter: &str) -> Vec<Value> {
-    let mut jobs = Vec::new();
-    let mut after = String::new();
+    list_after(client, filter, 0)
+}
+
+/// The same, above an id.
+pub(crate) fn list_after(client: &mut Client, filter: &str, after: i64) -> Vec<Value> {
+    let sign = if filter.is_empty() { '?' } else { '&' };
+    let (mut jobs, mut after) = (Vec::new(), after.to_string());
     loop {
-        let sign = if filter.is_empty() { '?' } else { '&' };
-        let page = client.get(&format!("/jobs{filter}{sign}limit=1000{after}")).expect(200);
+        let page = client.get(&format!("/jobs{filter}{sign}limit=1000&after={after}")).expect(200);
         jobs.extend(page["jobs"].as_array().expect("jobs").iter().cloned());
         match page["next"].as_str() {
-            Some(next) => after = format!("&after={next}"),
+            Some(next) => next.clone_into(&mut after),
             None => return jobs,
         }
     }
