@@ -48,5 +48,8 @@ pub(crate) fn wait(work: impl Future<Output = Result<Exit, Failure>>) -> Result<
     let runtime = runtime.map_err(|error| {
         Failure::machine(format!("cannot start: {error}"), "the system may have run out of file descriptors")
     })?;
-    runtime.block_on(work)
+    let outcome = runtime.block_on(work);
+    // Without waiting for a write to a stderr that nobody reads.
+    runtime.shutdown_background();
+    outcome
 }

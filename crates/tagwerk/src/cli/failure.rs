@@ -131,7 +131,7 @@ fn advice(problem: &Problem) -> String {
     });
     let code = problem.known_code();
     let general = match code {
-        Some(Code::InvalidRequest | Code::InvalidJson | Code::PayloadTooLarge) => "",
+        None | Some(Code::InvalidRequest | Code::InvalidJson | Code::PayloadTooLarge) => "",
         Some(Code::JobNotFound) => "`tagwerk jobs list` shows those that there are",
         Some(Code::TypeNotFound) => {
             "`tagwerk types list` shows all types, `tagwerk types set` makes settings"
@@ -145,7 +145,6 @@ fn advice(problem: &Problem) -> String {
             "`tagwerk jobs show` shows it"
         }
         Some(code) => code.advice(),
-        None => "",
     };
     let general = (problem.detail != general && !general.is_empty()).then(|| general.to_owned());
     job.into_iter().chain(general).collect::<Vec<_>>().join("; ")

@@ -68,6 +68,22 @@ fn a_command_that_ignores_sigterm_is_killed_after_the_grace() {
 }
 
 #[test]
+fn a_stderr_that_nobody_reads_holds_up_no_limit_and_no_report() {
+    let server = Server::start();
+    let id = enqueue(&server, json!({"max_retries": 0}));
+    let script = "while :; do echo 'much talk, again and again and again and again'; done >&2";
+    let args = ["work", "--max-jobs", "1", "--timeout", "1s", "--lease", "1s", "--", "sh", "-c", script];
+    let mut command = tagwerk(server.dir(), &args);
+    command.env("TAGWERK_URL", server.url()).stderr(std::process::Stdio::piped());
+    let mut worker = command.spawn().expect("the binary");
+    let unread = worker.stderr.take();
+    assert_eq!(worker.wait().expect("its end").code(), Some(0));
+    let job = job(&server, id);
+    assert_eq!((&job["failure"]["class"], &job["lease_losses"]), (&json!("unknown"), &json!(0)));
+    drop(unread);
+}
+
+#[test]
 fn the_jobs_own_time_limit_holds_too() {
     let server = Server::start();
     let id = enqueue(&server, json!({"max_retries": 0, "timeout_seconds": 0.5}));
