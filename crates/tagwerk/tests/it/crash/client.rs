@@ -165,6 +165,20 @@ impl<'a> Hand<'a> {
         Ok(self.note_answer(&sent, Asked::Look { id }, |_| false))
     }
 
+    /// Saves a checkpoint that no other call saves.
+    pub(crate) fn checkpoint(&mut self, task: &Task) -> Result<(), Over> {
+        let value = self.name("c");
+        let body = json!({"lease": task.lease, "checkpoint": value});
+        let sent = self.call(&format!("POST /jobs/{}/checkpoint", task.id), Some(&body))?;
+        let heard = match &sent.answer {
+            None => Heard::Nothing,
+            Some(answer) if answer.status < 300 => Heard::Done { lease_until_ms: None },
+            Some(answer) => self.refused(answer.status, &answer.json()),
+        };
+        self.note(&sent, Asked::Checkpoint { id: task.id, run: task.run.clone(), value }, heard);
+        Ok(())
+    }
+
     /// Reports about a job, with the token or without. Returns whether there was an answer.
     pub(crate) fn report(&mut self, task: &Task, said: &Said, token: Token) -> Result<Option<bool>, Over> {
         let (call, mut body) = report_body(said);

@@ -41,6 +41,8 @@ pub(crate) enum Asked {
     Claim { worker: String },
     /// A report about a job, or a heartbeat.
     Report { id: i64, run: Run, said: Said },
+    /// A checkpoint of an attempt. No two are equal.
+    Checkpoint { id: i64, run: Run, value: String },
     /// An operator's action, by its name in the history.
     Operate { id: i64, action: &'static str },
     /// `DELETE`
@@ -161,6 +163,8 @@ pub(crate) struct Stored {
     pub(crate) seen: Seen,
     /// Its result, if that is a text.
     pub(crate) result: Option<String>,
+    /// Its checkpoint, if that is a text.
+    pub(crate) checkpoint: Option<String>,
     /// Its history, oldest first.
     pub(crate) attempts: Vec<Attempt>,
     /// What operators did, oldest first, and the version that it led to.
@@ -199,7 +203,11 @@ pub(crate) fn job_of(entry: &Entry) -> Option<i64> {
     match (&entry.asked, &entry.heard) {
         (_, Heard::Job(seen) | Heard::Again(seen)) => Some(seen.id),
         (
-            Asked::Report { id, .. } | Asked::Operate { id, .. } | Asked::Delete { id } | Asked::Look { id },
+            Asked::Report { id, .. }
+            | Asked::Checkpoint { id, .. }
+            | Asked::Operate { id, .. }
+            | Asked::Delete { id }
+            | Asked::Look { id },
             _,
         ) => Some(*id),
         (Asked::Enqueue { .. } | Asked::Claim { .. }, _) => None,
@@ -225,7 +233,24 @@ pub(crate) fn check_job(entries: &[&Entry], stored: Option<&Stored>, silence: Si
     wrong.extend(check_explained(entries, stored, silence));
     wrong.extend(check_operators(entries, stored));
     wrong.extend(check_refusals(entries, silence));
+    wrong.extend(check_checkpoint(entries, stored.checkpoint.as_deref(), silence));
     wrong
+}
+
+/// The last checkpoint that was accepted is there, or a later one of which nobody knows whether it was.
+fn check_checkpoint(entries: &[&Entry], stored: Option<&str>, silence: Silence) -> Option<String> {
+    let mut allowed = vec![None];
+    // Only the holder may, and a holder makes one call after the other.
+    for entry in entries {
+        match (&entry.asked, &entry.heard) {
+            (Asked::Checkpoint { value, .. }, Heard::Done { .. }) => allowed = vec![Some(value.as_str())],
+            (Asked::Checkpoint { value, .. }, Heard::Nothing) if silence == Silence::MeansEither => {
+                allowed.push(Some(value));
+            }
+            _ => {}
+        }
+    }
+    (!allowed.contains(&stored)).then(|| format!("its checkpoint is {stored:?}, it can be {allowed:?}"))
 }
 
 /// A job that had ended when it was last looked at, and what was said about it since: it stays as it is.

@@ -320,8 +320,14 @@ fn treat(hand: &mut Hand<'_>, memory: &mut Memory, task: Task) -> Result<(), Ove
             let said = end(hand, &task);
             hand.report(&task, &said, Token::LeftOut).map(drop)
         }
-        14..24 => {
+        14..20 => {
             hand.report(&task, &Said::Heartbeat, Token::Sent)?;
+            finish(hand, memory, &task)
+        }
+        20..32 => {
+            for _ in 0..=hand.dice.below(3) {
+                hand.checkpoint(&task)?;
+            }
             finish(hand, memory, &task)
         }
         _ => finish(hand, memory, &task),

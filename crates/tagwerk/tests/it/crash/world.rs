@@ -78,6 +78,7 @@ pub(crate) fn read(client: &mut Client, id: i64) -> Option<Stored> {
         return Some(Stored {
             seen: seen(&job),
             result: job["result"].as_str().map(str::to_owned),
+            checkpoint: job["checkpoint"].as_str().map(str::to_owned),
             attempts: list("attempts").iter().map(attempt).collect(),
             actions: list("actions")
                 .iter()

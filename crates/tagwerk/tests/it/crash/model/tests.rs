@@ -72,7 +72,8 @@ fn attempt(seq: i64, worker: &str, outcome: Option<&str>) -> Attempt {
 
 fn stored(seen: Seen, attempts: &[Attempt]) -> Stored {
     let result = (seen.status == "completed").then(|| attempts.last().map(|last| last.run.worker.clone()));
-    Stored { seen, result: result.flatten(), attempts: attempts.to_vec(), actions: Vec::new() }
+    let attempts = attempts.to_vec();
+    Stored { seen, result: result.flatten(), checkpoint: None, attempts, actions: Vec::new() }
 }
 
 fn done(version: i64, worker: &str) -> Stored {
@@ -206,6 +207,24 @@ fn a_holder_who_is_turned_away_is_found() {
     let mut late = Story::new().claimed(2, "a").said("a", said(), refused());
     late.0[2].at_ms = LEASE_MS;
     assert_eq!(late.check(Some(&running)), Vec::<String>::new());
+}
+
+#[test]
+fn a_lost_checkpoint_is_found() {
+    let saved = |story: Story, value: &str, heard: Heard| {
+        story.then(Asked::Checkpoint { id: 1, run: run("a"), value: value.to_owned() }, heard)
+    };
+    let done = || Heard::Done { lease_until_ms: None };
+    let story = saved(saved(Story::new().claimed(2, "a"), "one", done()), "two", Heard::Nothing);
+    let with = |checkpoint: Option<&str>| {
+        let running = stored(held(2, "a"), &[attempt(1, "a", None)]);
+        Stored { checkpoint: checkpoint.map(str::to_owned), ..running }
+    };
+    assert_eq!(story.check(Some(&with(Some("one")))), Vec::<String>::new());
+    assert_eq!(story.check(Some(&with(Some("two")))), Vec::<String>::new());
+    finds(&story.check(Some(&with(None))), "its checkpoint is None");
+    let later = saved(story, "three", done());
+    finds(&later.check(Some(&with(Some("two")))), "its checkpoint is Some(\"two\")");
 }
 
 #[test]
