@@ -1,7 +1,8 @@
 //! `cargo xtask crash`: the full run of the crash harness.
 //!
 //! The harness itself is module `crash` of the binary's integration tests; the tests run it shortly each time. Here
-//! it only gets more rounds. Its variables: `TAGWERK_CRASH_ROUNDS`, `TAGWERK_CRASH_CLIENTS`, `TAGWERK_CRASH_SECONDS`.
+//! it only gets more rounds. Its variables: `TAGWERK_CRASH_ROUNDS`, `TAGWERK_CRASH_CLIENTS`, `TAGWERK_CRASH_SECONDS`, and
+//! `TAGWERK_CRASH_SEED`, which a failed run names and which is passed on as it is.
 
 use std::process::ExitCode;
 
