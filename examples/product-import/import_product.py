@@ -1,4 +1,4 @@
-#!/usr/bin/python3 -IS
+#!/usr/bin/env -S python3 -IS
 """Imports one product: checks it and writes it as a file. The command of `tagwerk work`, run once for each job.
 
     tagwerk work --type import-product -- import_product.py FOLDER

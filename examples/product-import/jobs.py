@@ -1,4 +1,4 @@
-#!/usr/bin/python3 -IS
+#!/usr/bin/env -S python3 -IS
 """Makes a job of each row of a CSV file, one a line, for `tagwerk enqueue --bulk`.
 
     jobs.py products.csv > jobs.ndjson

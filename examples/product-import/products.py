@@ -1,4 +1,4 @@
-#!/usr/bin/python3 -IS
+#!/usr/bin/env -S python3 -IS
 """Writes the price list of a supplier as CSV: the same rows each time, some of them bad, as such lists are.
 
     products.py [ROWS] > products.csv        3,000 rows unless another number is given

@@ -56,13 +56,17 @@ mod needs_python3 {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("its address").to_string();
         drop(listener);
-        let binary = Path::new(crate::server::BINARY).parent().expect("its folder");
+        let binary = Path::new(crate::server::BINARY).parent().expect("its folder").display();
         let path = std::env::var("PATH").expect("a path");
+        // Python itself rather than a wrapper that chooses one: it is started 3,000 times.
+        let which = ["-c", "import os, sys; print(os.path.dirname(sys.executable))"];
+        let python = Command::new("python3").args(which).output().expect("python3").stdout;
+        let python = String::from_utf8(python).expect("UTF-8");
         // With job control, as at a prompt; what fails half way leaves nothing running.
         let script = format!("trap 'kill $(jobs -p) 2> /dev/null' EXIT\n{script}");
         let mut command = Command::new("bash");
         command.args(["-m", "-e", "-c", &script]).current_dir(dir).stdin(std::process::Stdio::null());
-        command.env("PATH", format!("{}:{path}", binary.display()));
+        command.env("PATH", format!("{binary}:{}:{path}", python.trim()));
         // The tour's own port may be in use on this machine.
         command.env("TAGWERK_LISTEN", &address).env("TAGWERK_URL", format!("http://{address}"));
         command.output().expect("a shell")

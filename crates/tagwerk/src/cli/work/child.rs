@@ -2,6 +2,7 @@
 //! reach its children too.
 
 use std::process::{ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -16,8 +17,11 @@ use super::capture::{LastLine, Sink, Tail};
 use super::journal::PassOn;
 use super::shared::Shared;
 
-/// How long the output is awaited after the command has ended: children that it left behind may hold it open for ever.
+/// How long output is awaited after the command has ended: children that it left behind may hold the pipes open for ever.
 const OUTPUT_GRACE: Duration = Duration::from_millis(500);
+
+/// How often it is awaited again when there was more meanwhile: what the command itself wrote is never more than pipes hold.
+const OUTPUT_ROUNDS: u32 = 10;
 
 /// Bytes read at a time.
 const PIECE_BYTES: usize = 16 * 1024;
@@ -36,6 +40,8 @@ pub(super) struct Running {
     shared: Arc<Shared>,
     stdout: Arc<Mutex<LastLine>>,
     stderr: Arc<Mutex<Tail>>,
+    /// Bytes of output read so far.
+    seen: Arc<AtomicU64>,
     /// Feeds stdin.
     feeder: Option<JoinHandle<()>>,
     readers: Vec<JoinHandle<()>>,
@@ -61,20 +67,15 @@ pub(super) fn start(shared: &Arc<Shared>, job: &ClaimedJob) -> std::io::Result<R
     let stdout = Arc::new(Mutex::new(LastLine::new(limits::RESULT_MAX_BYTES)));
     let stderr = Arc::new(Mutex::new(Tail::default()));
     let pass_on = shared.journal.pass_on(job.summary.id);
+    let seen = Arc::new(AtomicU64::new(0));
+    let (out, err) = ((Arc::clone(&stdout), Arc::clone(&seen)), (Arc::clone(&stderr), Arc::clone(&seen)));
     let readers = [
-        child.stdout.take().map(|pipe| tokio::spawn(read(pipe, Arc::clone(&stdout), None))),
-        child.stderr.take().map(|pipe| tokio::spawn(read(pipe, Arc::clone(&stderr), Some(pass_on)))),
+        child.stdout.take().map(|pipe| tokio::spawn(read(pipe, out, None))),
+        child.stderr.take().map(|pipe| tokio::spawn(read(pipe, err, Some(pass_on)))),
     ];
     let shared = Arc::clone(shared);
-    Ok(Running {
-        child,
-        group,
-        shared,
-        stdout,
-        stderr,
-        feeder,
-        readers: readers.into_iter().flatten().collect(),
-    })
+    let readers = readers.into_iter().flatten().collect();
+    Ok(Running { child, group, shared, stdout, stderr, seen, feeder, readers })
 }
 
 /// What the command is told about its job. Never the lease.
@@ -112,9 +113,14 @@ async fn feed(mut stdin: ChildStdin, payload: String) {
 }
 
 /// Reads to the end, keeps what the sink keeps, and passes everything on if it is to be passed on.
-async fn read(mut pipe: impl AsyncRead + Unpin, sink: Arc<Mutex<impl Sink>>, mut pass_on: Option<PassOn>) {
+async fn read(
+    mut pipe: impl AsyncRead + Unpin,
+    (sink, seen): (Arc<Mutex<impl Sink>>, Arc<AtomicU64>),
+    mut pass_on: Option<PassOn>,
+) {
     let mut piece = vec![0; PIECE_BYTES];
     while let Ok(bytes @ 1..) = pipe.read(&mut piece).await {
+        seen.fetch_add(bytes as u64, Ordering::Relaxed);
         sink.lock().unwrap_or_else(PoisonError::into_inner).take(&piece[..bytes]);
         if let Some(pass_on) = &mut pass_on {
             pass_on.take(&piece[..bytes]).await;
@@ -144,15 +150,20 @@ impl Running {
         self.group.inspect(|group| self.shared.guard.forget(*group));
         let readers = std::mem::take(&mut self.readers);
         let aborts: Vec<_> = readers.iter().map(JoinHandle::abort_handle).collect();
-        let all = async {
+        let mut all = std::pin::pin!(async {
             for reader in readers {
                 drop(reader.await);
             }
-        };
-        if tokio::time::timeout(OUTPUT_GRACE, all).await.is_err() {
-            for abort in aborts {
-                abort.abort();
+        });
+        for _ in 0..OUTPUT_ROUNDS {
+            let seen = self.seen.load(Ordering::Relaxed);
+            let is_over = tokio::time::timeout(OUTPUT_GRACE, &mut all).await.is_ok();
+            if is_over || self.seen.load(Ordering::Relaxed) == seen {
+                break;
             }
+        }
+        for abort in aborts {
+            abort.abort();
         }
         if let Some(feeder) = self.feeder.take() {
             feeder.abort();

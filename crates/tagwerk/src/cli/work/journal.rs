@@ -7,8 +7,8 @@ use tokio::io::AsyncWriteExt;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::task::JoinHandle;
 
-/// Lines that may wait to be written. Beyond that, commands wait, and notes are dropped.
-const WAITING_LINES: usize = 1_000;
+/// Pieces of text that may wait to be written, a few MiB. Beyond that, commands wait, and notes are dropped.
+const WAITING_PIECES: usize = 250;
 
 /// How long a line, and the end of the worker, waits for a stderr that nobody reads.
 const CLOSING: Duration = Duration::from_secs(1);
@@ -52,7 +52,7 @@ pub(super) struct Entry<'a> {
 
 impl Journal {
     pub(super) fn open(form: Form) -> (Self, Writing) {
-        let (sender, receiver) = channel(WAITING_LINES);
+        let (sender, receiver) = channel(WAITING_PIECES);
         (Self { sender, form }, Writing(tokio::spawn(write(receiver))))
     }
 
@@ -141,25 +141,37 @@ pub(super) struct PassOn {
 impl PassOn {
     /// The next piece. Waits when the journal is full.
     pub(super) async fn take(&mut self, bytes: &[u8]) {
+        let mut lines = Vec::new();
         for piece in bytes.split_inclusive(|byte| *byte == b'\n') {
             self.rest.extend_from_slice(piece);
             if piece.ends_with(b"\n") || self.rest.len() >= PIECE_BYTES {
-                self.flush().await;
+                self.end_line(&mut lines);
             }
         }
+        self.send(lines).await;
     }
 
     /// What has no line end yet.
     pub(super) async fn flush(&mut self) {
-        if self.rest.is_empty() {
-            return;
+        let mut lines = Vec::new();
+        if !self.rest.is_empty() {
+            self.end_line(&mut lines);
         }
-        let mut line = [self.prefix.as_bytes(), &self.rest].concat();
-        self.rest.clear();
-        if !line.ends_with(b"\n") {
-            line.push(b'\n');
+        self.send(lines).await;
+    }
+
+    fn end_line(&mut self, lines: &mut Vec<u8>) {
+        lines.extend_from_slice(self.prefix.as_bytes());
+        lines.append(&mut self.rest);
+        if !lines.ends_with(b"\n") {
+            lines.push(b'\n');
         }
-        drop(self.journal.sender.send(line).await);
+    }
+
+    async fn send(&self, lines: Vec<u8>) {
+        if !lines.is_empty() {
+            drop(self.journal.sender.send(lines).await);
+        }
     }
 }
 
