@@ -200,6 +200,9 @@ impl Bulk {
 
     /// The server is gone for long, or refuses everything.
     fn interrupted(&self, error: &Error, lines: &[Line]) -> Failure {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
         let told = Told::from(error);
         let first = lines.first().map_or(0, |line| line.number);
         let Tally { created, existing, .. } = self.tally;

@@ -1,11 +1,14 @@
 //! `tagwerk enqueue --bulk`.
 
 use std::fmt::Write as _;
+use std::io::Write as _;
+use std::process::Stdio;
 
 use serde_json::{Value, json};
 
 use crate::cli_ran::{Ran, run, run_with_input};
-use crate::server::Server;
+use crate::server::{Server, tagwerk};
+use crate::work_outage::{SocketServer, client};
 
 fn bulk(server: &Server, text: impl AsRef<[u8]>) -> Ran {
     std::fs::write(server.dir().join("jobs.ndjson"), text).expect("a file");
@@ -120,6 +123,27 @@ fn large_jobs_go_in_smaller_chunks_and_too_large_ones_are_refused_alone() {
     assert_eq!(ran.expect(1), "created 39, existing 0, refused 2\n");
     assert!(ran.stderr.contains("line 18: ") && ran.stderr.contains("payload-too-large"), "{ran:?}");
     assert!(ran.stderr.contains("line 41: ") && ran.stderr.contains("longer than"), "{ran:?}");
+}
+
+#[test]
+fn a_restart_of_the_server_in_the_middle_costs_and_doubles_nothing() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let mut server = SocketServer::start(dir.path());
+    let mut bulk = tagwerk(dir.path(), &["enqueue", "--bulk", "-", "--url", "unix:t.sock"]);
+    let mut bulk = bulk.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the binary");
+    let mut stdin = bulk.stdin.take().expect("its stdin");
+    let text = jobs(2_500);
+    let (first, rest) = text.split_at(text.find("\"k1001\"").expect("a line"));
+    let rest = rest.to_owned();
+    stdin.write_all(first.as_bytes()).expect("the first chunk and the beginning of the second");
+    while !client(dir.path(), &["jobs", "list", "--after", "999"]).contains("1000") {}
+    server.kill();
+    // More than a pipe holds: it is read when the server is there again.
+    let writer = std::thread::spawn(move || stdin.write_all(rest.as_bytes()).expect("the rest"));
+    let _server = SocketServer::start(dir.path());
+    writer.join().expect("to have written all");
+    let output = bulk.wait_with_output().expect("its end");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "created 2500, existing 0, refused 0\n");
 }
 
 #[test]
