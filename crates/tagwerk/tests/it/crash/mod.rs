@@ -18,6 +18,7 @@ mod log;
 mod model;
 mod roles;
 mod stall;
+mod start;
 mod world;
 
 use std::collections::{BTreeSet, HashMap};
