@@ -22,6 +22,7 @@ mod code;
 mod codec;
 mod connect;
 mod error;
+mod held;
 mod lanes;
 mod migrate;
 mod mounts;

@@ -1,8 +1,6 @@
 //! Opening a store file: for serving, or only to look at it.
 
-use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{ErrorKind, Read as _, Seek as _, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,6 +11,7 @@ use tagwerk_engine::store::StoreError;
 
 use crate::connect::{self, Setup};
 use crate::error::Fail;
+use crate::held::Held;
 use crate::migrate::{self, Standing};
 use crate::mounts;
 use crate::read::SqliteReaders;
@@ -23,7 +22,7 @@ use crate::writer::Writer;
 /// Marks our files in SQLite's header ("TGWK").
 pub(crate) const APPLICATION_ID: i32 = 0x5447_574B;
 /// Files are for their owner only: they hold payloads and the secret.
-const FILE_MODE: u32 = 0o600;
+pub(crate) const FILE_MODE: u32 = 0o600;
 
 const SELECT_SECRET: &str = "SELECT value FROM meta WHERE name = 'secret'";
 const INSERT_SECRET: &str =
@@ -155,6 +154,15 @@ pub enum OpenError {
         /// The version that this program reads.
         known: i64,
     },
+    /// The file has another name as well. What is in the write-ahead log is found by one name only.
+    #[error(
+        "{path}: this file has a second name (a hard link); opened by the wrong one it lacks what stands in the log of the \
+         other. Remove the other name, or serve a copy (cp without -l)"
+    )]
+    HardLinked {
+        /// The file.
+        path: PathBuf,
+    },
     /// A migration in the file is not the one that this version has under its name.
     #[error(
         "{path}: migration {name} was applied with other content; this file is from another build of tagwerk"
@@ -186,16 +194,16 @@ pub enum OpenError {
 }
 
 /// Speaks of one file.
-struct Opening<'a> {
-    path: &'a Path,
+pub(crate) struct Opening<'a> {
+    pub(crate) path: &'a Path,
 }
 
 impl Opening<'_> {
-    fn path(&self) -> PathBuf {
+    pub(crate) fn path(&self) -> PathBuf {
         self.path.to_owned()
     }
 
-    fn io(&self, error: std::io::Error) -> OpenError {
+    pub(crate) fn io(&self, error: std::io::Error) -> OpenError {
         match error.kind() {
             ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
                 OpenError::ReadOnly { path: self.path() }
@@ -242,41 +250,6 @@ impl Opening<'_> {
             Standing::Changed(name) => Err(OpenError::ChangedMigration { path: self.path(), name }),
         }
     }
-
-    /// Takes the lock that keeps a second server away. It is held as long as the returned file is open.
-    fn lock(&self) -> Result<File, OpenError> {
-        let path = beside(self.path, ".lock");
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(false).mode(FILE_MODE);
-        let mut file = options.open(path).map_err(|error| self.io(error))?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                let mut holder = String::new();
-                let read = file.read_to_string(&mut holder);
-                let holder =
-                    if read.is_ok() && !holder.is_empty() { holder } else { "process unknown".to_owned() };
-                return Err(OpenError::InUse { path: self.path(), holder: holder.trim().to_owned() });
-            }
-            Err(TryLockError::Error(error)) => return Err(self.io(error)),
-        }
-        let write = |file: &mut File| {
-            file.set_len(0)?;
-            file.rewind()?;
-            writeln!(file, "process {}", std::process::id())
-        };
-        write(&mut file).map_err(|error| self.io(error))?;
-        Ok(file)
-    }
-
-    /// Creates the file with its mode before SQLite opens it, so that it is never readable for others.
-    fn create(&self) -> Result<(), OpenError> {
-        match OpenOptions::new().write(true).create_new(true).mode(FILE_MODE).open(self.path) {
-            Ok(_) => Ok(()),
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
-            Err(error) => Err(self.io(error)),
-        }
-    }
 }
 
 enum Owner {
@@ -312,15 +285,15 @@ pub(crate) fn open(path: &Path, options: &Options) -> Result<SqliteStore, OpenEr
     if let Some(kind) = path.parent().and_then(mounts::network_kind) {
         return Err(OpenError::NetworkFileSystem { path, kind });
     }
-    let lock = opening.lock()?;
-    opening.create()?;
+    let mut held = Held::take(&opening)?;
     let setup = Setup { cache_bytes: options.cache_bytes, busy_timeout: options.busy_timeout };
     let conn = connect::writing(&path, setup).map_err(|error| opening.sql(&error))?;
     let secret = prepare(&opening, &conn, options)?;
     let writer = Writer::new(conn).map_err(|fail| opening.fail(fail))?;
     let readers = SqliteReaders::new(path.clone(), options);
     let checkpointer = Checkpointer::start(&path, options).map_err(|fail| opening.fail(fail))?;
-    Ok(SqliteStore::new(writer, Arc::new(readers), (secret, lock, checkpointer)))
+    held.check().map_err(|error| OpenError::Store { path: path.clone(), error })?;
+    Ok(SqliteStore::new(writer, Arc::new(readers), (secret, held, checkpointer)))
 }
 
 /// Makes a file ours, its schema current, its secret known.

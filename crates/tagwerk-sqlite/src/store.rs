@@ -1,11 +1,11 @@
 //! The store as the committer holds it.
 
-use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
 use tagwerk_engine::store::{Readers, Store, StoreResult, Tx};
 
+use crate::held::Held;
 use crate::open::{self, OpenError, Options};
 use crate::read::SqliteReaders;
 use crate::tx::SqliteTx;
@@ -18,8 +18,7 @@ pub struct SqliteStore {
     checkpointer: Checkpointer,
     readers: Arc<SqliteReaders>,
     secret: [u8; 32],
-    /// Held so that no second server opens the file.
-    _lock: File,
+    held: Held,
 }
 
 impl SqliteStore {
@@ -36,9 +35,9 @@ impl SqliteStore {
     pub(crate) fn new(
         writer: Writer,
         readers: Arc<SqliteReaders>,
-        (secret, lock, checkpointer): ([u8; 32], File, Checkpointer),
+        (secret, held, checkpointer): ([u8; 32], Held, Checkpointer),
     ) -> Self {
-        Self { writer, checkpointer, readers, secret, _lock: lock }
+        Self { writer, checkpointer, readers, secret, held }
     }
 }
 
@@ -51,6 +50,7 @@ impl Drop for SqliteStore {
 
 impl Store for SqliteStore {
     fn begin(&mut self) -> StoreResult<Box<dyn Tx + '_>> {
+        self.held.check()?;
         self.checkpointer.before_transaction(&self.writer.conn);
         Ok(Box::new(SqliteTx::begin(&mut self.writer)?))
     }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 use tagwerk_core::JobId;
-use tagwerk_engine::store::{Listed, Readers as _, Store as _};
+use tagwerk_engine::store::{Listed, Readers as _, Store as _, StoreError};
 use tagwerk_engine::testing::conformance::Bench as _;
 use tagwerk_sqlite::{OpenError, Options, SqliteStore};
 use tempfile::TempDir;
@@ -217,4 +217,60 @@ fn a_store_that_is_not_there_is_not_created_to_be_read() {
     let error = SqliteStore::open_read_only(&path).err().expect("there is none");
     assert!(error.to_string().contains(&path.display().to_string()), "{error}");
     assert!(!path.exists());
+}
+
+#[test]
+fn a_second_name_of_the_file_opens_no_second_door() {
+    let mut bench = SqliteBench::new();
+    write(bench.store(), |tx| add(tx, &[job()]));
+    let path = bench.path();
+    let other = path.with_file_name("other.db");
+    fs::hard_link(&path, &other).expect("a link");
+    assert!(matches!(refused(&other), OpenError::InUse { .. }), "while it is served");
+    let _folder = bench.close();
+    // What a killed server left in the log is found by one of the names only.
+    for name in [&other, &path] {
+        let error = refused(name);
+        assert!(matches!(error, OpenError::HardLinked { .. }), "{error:?}");
+        assert!(error.to_string().contains("hard link"));
+    }
+    fs::remove_file(&other).expect("it goes");
+    SqliteStore::open(&path, &options()).expect("one name is fine");
+}
+
+#[test]
+fn a_lock_file_that_was_tidied_up_opens_no_second_door() {
+    let mut bench = SqliteBench::new();
+    write(bench.store(), |tx| add(tx, &[job()]));
+    let path = bench.path();
+    fs::remove_file(path.with_file_name("t.db.lock")).expect("it goes");
+    let error = refused(&path);
+    assert!(matches!(error, OpenError::InUse { .. }), "{error:?}");
+}
+
+#[test]
+fn a_file_that_is_deleted_or_replaced_while_it_is_served_is_not_written_any_more() {
+    for name in ["t.db", "t.db-wal"] {
+        let mut bench = SqliteBench::new();
+        write(bench.store(), |tx| add(tx, &[job()]));
+        let file = bench.path().with_file_name(name);
+        let aside = file.with_file_name("aside");
+        fs::rename(&file, &aside).expect("it moves");
+        let error = bench.store().begin().err().expect("it is refused");
+        assert!(matches!(&error, StoreError::Damaged(why) if why.contains(name)), "{error:?}");
+        fs::write(&file, b"").expect("another file");
+        assert!(bench.store().begin().is_err(), "another file by that name is not it");
+        fs::rename(&aside, &file).expect("it comes back");
+        write(bench.store(), |tx| add(tx, &[job()]));
+    }
+}
+
+#[test]
+fn a_short_file_that_is_no_database_is_left_alone() {
+    for content in [&b"x"[..], b"SQLite format", b"not a database at all, whatever its name may say"] {
+        let (_folder, path) = folder();
+        fs::write(&path, content).expect("a file");
+        assert!(matches!(refused(&path), OpenError::NotADatabase { .. }));
+        assert_eq!(fs::read(&path).expect("the file"), content);
+    }
 }
