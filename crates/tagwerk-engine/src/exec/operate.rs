@@ -48,27 +48,30 @@ pub(crate) fn operate(work: &mut Work<'_>, call: &Operate) -> StoreResult<Result
     Ok(Ok(OperateAnswer { job, replayed: !done && call.action != Action::Delete }))
 }
 
-/// A retry from review takes the job's idempotency key back, unless another job holds it by now.
+/// A retry from review takes the job's idempotency key back, unless another job holds it by now. It holds from now on as
+/// this job says, not as whoever had it meanwhile.
 fn take_key_back(work: &mut Work<'_>, id: JobId) -> StoreResult<Result<(), Refusal>> {
     let detail = work.detail(id)?.clone();
     let Some(key) = detail.key else { return Ok(Ok(())) };
     let held = work.key(&key)?;
-    let Some(row) = held else {
-        // It was freed by hand; what was first sent with it is no longer known, so nothing equals it.
-        let ttl_ms = detail.ttl_ms.unwrap_or(work.env.settings.ttl_ms);
-        let scope = detail.scope.unwrap_or_default();
-        take_key(work, KeyRow { key, owner: id, scope, ttl_ms, fingerprint: [0; 16], tombstone: None })?;
-        return Ok(Ok(()));
-    };
-    if row.owner == id {
+    if held.as_ref().is_some_and(|row| row.owner == id) {
         return Ok(Ok(()));
     }
-    if let Some(standing) = standing(work, &row)?
-        && idempotency::holds(row.scope, row.ttl_ms, &standing, work.env.now)
-    {
-        return Ok(Err(Refusal::KeyHeld(row.owner)));
+    let types = work.env.types;
+    let of_type = work.row(id).and_then(|row| types.get(&*row.lane.kind));
+    let scope = detail.scope.or(of_type.and_then(|set| set.scope)).unwrap_or_default();
+    let ttl_ms = detail.ttl_ms.or(of_type.and_then(|set| set.ttl_ms)).unwrap_or(work.env.settings.ttl_ms);
+    // If it was freed by hand, what was first sent with it is no longer known, so nothing equals it.
+    let mut fingerprint = [0; 16];
+    if let Some(row) = held {
+        if let Some(standing) = standing(work, &row)?
+            && idempotency::holds(row.scope, row.ttl_ms, &standing, work.env.now)
+        {
+            return Ok(Err(Refusal::KeyHeld(row.owner)));
+        }
+        fingerprint = row.fingerprint;
     }
-    take_key(work, KeyRow { owner: id, tombstone: None, ..row })?;
+    take_key(work, KeyRow { key, owner: id, scope, ttl_ms, fingerprint, tombstone: None })?;
     Ok(Ok(()))
 }
 

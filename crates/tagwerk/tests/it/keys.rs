@@ -221,6 +221,28 @@ fn only_the_owner_frees_a_key() {
 }
 
 #[test]
+fn a_key_that_is_taken_back_holds_as_its_job_says() {
+    let server = Server::start();
+    let mut client = server.client();
+    server.put("/types/keyed-by-type", &json!({"idempotency_scope": "unfinished"})).expect(200);
+    let by_type = json!({"type": "keyed-by-type", "queue": "typed", "idempotency_key": "typed"});
+    for (key, sent) in [("given", keyed("given", "unfinished")), ("typed", by_type)] {
+        let first = enqueue(&mut client, &sent);
+        take(&mut client, "w", key).fail(&mut client, "permanent");
+        // Meanwhile it belongs to a job that holds it for a shorter time, and that one goes on.
+        let second = assert_new(&client.post("/jobs", &keyed(key, "waiting")));
+        assert_eq!(take(&mut client, "w", key).complete(&mut client)["id"], second);
+        crate::support::operate(&mut client, first, "retry").expect(200);
+        // Started, it still holds it, and at its end it lets go.
+        let held = take(&mut client, "w", key);
+        assert_eq!(held.id, first);
+        assert_held(&client.post("/jobs", &sent), first);
+        held.complete(&mut client);
+        assert_new(&client.post("/jobs", &sent));
+    }
+}
+
+#[test]
 fn f029_a_requeue_does_not_take_a_key_back_and_a_retry_from_review_does() {
     let server = Server::start();
     let mut client = server.client();
