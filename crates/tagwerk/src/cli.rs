@@ -10,6 +10,7 @@ mod connect;
 mod enqueue;
 mod exit;
 mod failure;
+mod job_name;
 mod jobs;
 mod overview;
 mod review;

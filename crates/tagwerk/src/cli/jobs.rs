@@ -6,15 +6,18 @@ pub(super) use view::{about, runs};
 
 use std::time::Duration;
 
+use tagwerk_client::api::answer::{DamagedJob, Job};
 use tagwerk_client::api::query::{AttemptsQuery, JobsQuery};
 use tagwerk_client::api::request::CancelRequest;
 use tagwerk_client::api::{Seconds, Status, Time};
+use tagwerk_client::{Answer, Client, Error};
 use tagwerk_core::limits;
 use tagwerk_engine::ports::Clock;
 
 use super::connect::{PATIENCE, Remote};
 use super::exit::Exit;
 use super::failure::{Failure, Told, note};
+use super::job_name::JobName;
 use super::show;
 use super::values::{named, seconds, time};
 use crate::system::SystemClock;
@@ -83,8 +86,9 @@ pub(crate) struct List {
 /// One job.
 #[derive(Debug, clap::Args)]
 pub(crate) struct One {
-    /// The job
-    id: i64,
+    /// The job: its id, or key:IDEMPOTENCY-KEY
+    #[arg(value_name = "JOB")]
+    job: JobName,
     #[command(flatten)]
     remote: Remote,
 }
@@ -92,8 +96,9 @@ pub(crate) struct One {
 /// One job's history.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Attempts {
-    /// The job
-    id: i64,
+    /// The job: its id, or key:IDEMPOTENCY-KEY
+    #[arg(value_name = "JOB")]
+    job: JobName,
     /// At most this many, up to 1000
     #[arg(long, value_name = "N")]
     limit: Option<u32>,
@@ -107,9 +112,9 @@ pub(crate) struct Attempts {
 /// What to cancel, and how.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Cancel {
-    /// The jobs
-    #[arg(required = true)]
-    id: Vec<i64>,
+    /// The jobs: their ids, or key:IDEMPOTENCY-KEY
+    #[arg(required = true, value_name = "JOB")]
+    jobs: Vec<JobName>,
     /// Why, for the history
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
@@ -129,8 +134,9 @@ pub(crate) struct Cancel {
 /// What to wait for, and how long.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Wait {
-    /// The job
-    id: i64,
+    /// The job: its id, or key:IDEMPOTENCY-KEY
+    #[arg(value_name = "JOB")]
+    job: JobName,
     /// Give up after this time; without it, wait for ever
     #[arg(long, value_name = "TIME", value_parser = seconds)]
     timeout: Option<Seconds>,
@@ -178,7 +184,7 @@ impl List {
 }
 
 /// What a page cannot show.
-pub(super) fn rest(damaged: &[tagwerk_client::api::answer::DamagedJob], next: Option<&str>) -> Exit {
+pub(super) fn rest(damaged: &[DamagedJob], next: Option<&str>) -> Exit {
     for row in damaged {
         note(&format!("warning: the row of job {} cannot be read: {}", row.id, show::line(&row.detail)));
     }
@@ -191,24 +197,26 @@ pub(super) fn rest(damaged: &[tagwerk_client::api::answer::DamagedJob], next: Op
 impl One {
     async fn show(self) -> Result<Exit, Failure> {
         let client = self.remote.client()?;
-        let answer = client.job(self.id).await?;
+        let id = self.job.id(&client).await?;
+        let answer = client.job(id).await?;
         if self.remote.json {
             return show::print(&answer.text);
         }
-        let history = client.attempts(self.id, &AttemptsQuery::default()).await?.value;
+        let history = client.attempts(id, &AttemptsQuery::default()).await?.value;
         let mut text = view::job(&answer.value);
         if !history.attempts.is_empty() || !history.actions.is_empty() {
             text = format!("{text}\n\n{}", view::history(&history));
         }
         show::print(&text)?;
         if let Some(next) = history.next {
-            note(&format!("there are more attempts: tagwerk jobs attempts {} --after {next}", self.id));
+            note(&format!("there are more attempts: tagwerk jobs attempts {id} --after {next}"));
         }
         Ok(Exit::Done)
     }
 
     async fn explain(self) -> Result<Exit, Failure> {
-        let answer = self.remote.client()?.explain(self.id).await?;
+        let client = self.remote.client()?;
+        let answer = client.explain(self.job.id(&client).await?).await?;
         if self.remote.json {
             return show::print(&answer.text);
         }
@@ -219,7 +227,8 @@ impl One {
 impl Attempts {
     async fn run(self) -> Result<Exit, Failure> {
         let query = AttemptsQuery { limit: self.limit, after: self.after };
-        let answer = self.remote.client()?.attempts(self.id, &query).await?;
+        let client = self.remote.client()?;
+        let answer = client.attempts(self.job.id(&client).await?, &query).await?;
         if self.remote.json {
             return show::print(&answer.text);
         }
@@ -238,8 +247,10 @@ impl Cancel {
             seen_version: self.seen_version,
         };
         let mut each = Each::new(&self.remote);
-        for id in self.id {
-            each.take(id, client.cancel(id, &request).await)?;
+        for job in self.jobs {
+            if let Some(id) = each.id(&client, &job).await? {
+                each.take(id, client.cancel(id, &request).await)?;
+            }
         }
         Ok(each.exit)
     }
@@ -256,12 +267,21 @@ impl Each {
         Self { json: remote.json, exit: Exit::Done }
     }
 
+    /// The id of the next one, if there is such a job.
+    pub(super) async fn id(&mut self, client: &Client, job: &JobName) -> Result<Option<i64>, Failure> {
+        match job.id(client).await {
+            Ok(id) => Ok(Some(id)),
+            Err(Failure::Told(told)) if told.exit == Exit::Refused => {
+                told.say();
+                self.exit = Exit::Refused;
+                Ok(None)
+            }
+            Err(failure) => Err(failure),
+        }
+    }
+
     /// Tells what became of one. A server that is gone ends it all.
-    pub(super) fn take(
-        &mut self,
-        id: i64,
-        outcome: Result<tagwerk_client::Answer<tagwerk_client::api::answer::Job>, tagwerk_client::Error>,
-    ) -> Result<(), Failure> {
+    pub(super) fn take(&mut self, id: i64, outcome: Result<Answer<Job>, Error>) -> Result<(), Failure> {
         match outcome {
             Ok(answer) if self.json => show::print(&answer.text).map(drop),
             Ok(answer) => show::print(&view::moved(&answer.value.summary)).map(drop),
@@ -280,6 +300,7 @@ impl Wait {
     async fn run(self) -> Result<Exit, Failure> {
         // A server that is not there at all is said at once; later on it may only be restarting.
         let mut client = self.remote.client()?;
+        let id = self.job.id(&client).await?;
         let clock = SystemClock::new();
         let timeout = self.timeout.map(|timeout| Duration::from_millis(timeout.ms().unsigned_abs()));
         loop {
@@ -288,7 +309,7 @@ impl Wait {
                 i64::try_from(left.as_millis()).unwrap_or(limits::WAIT_MAX_MS)
             });
             let wait = Seconds::from_ms(left_ms.min(limits::WAIT_MAX_MS));
-            let answer = client.wait_for_job(self.id, wait).await?;
+            let answer = client.wait_for_job(id, wait).await?;
             client = client.with_retries(PATIENCE);
             let job = &answer.value.summary;
             let exit = match job.status {

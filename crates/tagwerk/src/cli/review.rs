@@ -9,6 +9,7 @@ use tagwerk_client::{Client, Error};
 use super::connect::Remote;
 use super::exit::Exit;
 use super::failure::Failure;
+use super::job_name::JobName;
 use super::jobs::{Each, about, rest, runs};
 use super::show::{self, line, maybe_time, short};
 use super::table::table;
@@ -63,12 +64,12 @@ pub(crate) struct List {
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   tagwerk review retry 17 --note \"the API is back\"
-  tagwerk review retry 17 --payload @fixed.json
+  tagwerk review retry key:order-4711-paid --payload @fixed.json
   tagwerk review list --type send-invoice --json | jq -r '.jobs[].id' | xargs tagwerk review retry")]
 pub(crate) struct Retry {
-    /// The jobs
-    #[arg(required = true)]
-    id: Vec<i64>,
+    /// The jobs: their ids, or key:IDEMPOTENCY-KEY
+    #[arg(required = true, value_name = "JOB")]
+    jobs: Vec<JobName>,
     /// Why, for the history
     #[arg(long, value_name = "TEXT")]
     note: Option<String>,
@@ -88,9 +89,9 @@ pub(crate) struct Retry {
 /// What to give up, and why.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Discard {
-    /// The jobs
-    #[arg(required = true)]
-    id: Vec<i64>,
+    /// The jobs: their ids, or key:IDEMPOTENCY-KEY
+    #[arg(required = true, value_name = "JOB")]
+    jobs: Vec<JobName>,
     /// Why, for the history
     #[arg(long, value_name = "TEXT")]
     reason: String,
@@ -155,7 +156,8 @@ impl Retry {
         let client = self.remote.client()?;
         let payload = self.payload.map(|text| json("--payload", &text)).transpose()?;
         let mut each = Each::new(&self.remote);
-        for id in self.id {
+        for job in self.jobs {
+            let Some(id) = each.id(&client, &job).await? else { continue };
             let outcome = match version(&client, id, self.seen_version).await {
                 Ok(seen_version) => {
                     let request = RetryRequest {
@@ -178,7 +180,8 @@ impl Discard {
     async fn run(self) -> Result<Exit, Failure> {
         let client = self.remote.client()?;
         let mut each = Each::new(&self.remote);
-        for id in self.id {
+        for job in self.jobs {
+            let Some(id) = each.id(&client, &job).await? else { continue };
             let outcome = match version(&client, id, self.seen_version).await {
                 Ok(version) => {
                     let request = DiscardRequest {

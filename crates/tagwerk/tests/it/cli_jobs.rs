@@ -177,6 +177,26 @@ fn cancel_takes_several_and_one_that_is_refused_keeps_none_of_the_others() {
 }
 
 #[test]
+fn a_job_can_be_named_by_its_key() {
+    let server = Server::start();
+    for scope in ["unfinished", "unfinished", "ttl"] {
+        let job = json!({"type": "t", "idempotency_key": "order 7", "idempotency_scope": scope});
+        let id = server.post("/jobs", &job).expect(201)["id"].clone();
+        server.post(&format!("/jobs/{id}/cancel"), &json!({})).expect(200);
+    }
+    // Of several that had it, the last one is meant.
+    assert_eq!(run(&server, &["jobs", "show", "key:order 7", "--json"]).json()["id"], 3);
+    assert_eq!(run(&server, &["jobs", "wait", "key:order 7"]).expect(1), "job 3 is cancelled\n");
+    run(&server, &["jobs", "explain", "key:order 7"]).expect(0);
+    run(&server, &["jobs", "attempts", "key:order 7"]).expect(0);
+    let missing = run(&server, &["jobs", "show", "key:order 8"]);
+    assert!(missing.fails(1).contains("no job with the idempotency key order 8"), "{missing:?}");
+    server.post("/jobs", &json!({"type": "t", "idempotency_key": "k"})).expect(201);
+    let ran = run(&server, &["jobs", "cancel", "key:gone", "key:k"]);
+    assert_eq!(ran.expect(1), "job 4 is cancelled\n");
+}
+
+#[test]
 fn retry_reads_the_job_first_and_can_change_payload_and_retries() {
     let server = Server::start();
     let first = failed(&server, &json!({"to": "nobody"}));

@@ -1,4 +1,4 @@
-//! The tour of the README, as it is written, and the same with everything killed meanwhile.
+//! The README's first job and tour, as they are written, and the tour with everything killed meanwhile.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -10,12 +10,14 @@ use crate::examples_workers::examples;
 use crate::work_outage::{SocketServer, client, worker};
 use crate::work_process::Worker;
 
-/// The shell commands under the heading `Tour` of a document.
-fn tour(document: &Path) -> String {
-    let text = std::fs::read_to_string(document).expect("the document");
-    let section = text.split("\n## Tour\n").nth(1).expect("a section `## Tour`");
-    let block = section.split("```sh\n").nth(1).expect("a block of shell");
-    block.split("```").next().unwrap_or_default().to_owned()
+/// The blocks of shell under a heading of the README.
+fn blocks(heading: &str) -> Vec<String> {
+    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
+    let text = std::fs::read_to_string(readme).expect("the README");
+    let section = text.split(&format!("\n## {heading}\n")).nth(1).expect("the section");
+    let section = section.split("\n## ").next().unwrap_or_default();
+    let blocks = section.split("```sh\n").skip(1);
+    blocks.filter_map(|rest| Some(rest.split_once("```")?.0.to_owned())).collect()
 }
 
 fn example() -> PathBuf {
@@ -39,64 +41,94 @@ fn sku(number: usize) -> String {
     format!("P-{number:05}")
 }
 
-#[test]
-fn the_readme_shows_the_tour_that_is_tested() {
-    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
-    assert_eq!(tour(&readme), tour(&example().join("README.md")));
-}
-
 mod needs_python3 {
     use super::*;
-    use std::net::TcpListener;
+    use crate::server::Server;
     use std::process::Command;
 
-    /// Runs the tour in a folder that has `examples` in it, with `tagwerk` on the path.
-    fn walk(dir: &Path, script: &str) -> std::process::Output {
-        std::os::unix::fs::symlink(examples(), dir.join("examples")).expect("a link");
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let address = listener.local_addr().expect("its address").to_string();
-        drop(listener);
-        let binary = Path::new(crate::server::BINARY).parent().expect("its folder").display();
-        let path = std::env::var("PATH").expect("a path");
-        // Python itself rather than a wrapper that chooses one: it is started 3,000 times.
-        let which = ["-c", "import os, sys; print(os.path.dirname(sys.executable))"];
-        let python = Command::new("python3").args(which).output().expect("python3").stdout;
-        let python = String::from_utf8(python).expect("UTF-8");
-        // With job control, as at a prompt; what fails half way leaves nothing running.
-        let script = format!("trap 'kill $(jobs -p) 2> /dev/null' EXIT\n{script}");
-        let mut command = Command::new("bash");
-        command.args(["-m", "-e", "-c", &script]).current_dir(dir).stdin(std::process::Stdio::null());
-        command.env("PATH", format!("{binary}:{}:{path}", python.trim()));
-        // The tour's own port may be in use on this machine.
-        command.env("TAGWERK_LISTEN", &address).env("TAGWERK_URL", format!("http://{address}"));
-        command.output().expect("a shell")
+    /// The README's commands on this machine: another port, another folder, the binary under test on the path.
+    struct Walk {
+        server: Server,
+        path: String,
     }
 
-    #[test]
-    fn the_tour_works_as_written() {
-        let dir = tempfile::tempdir().expect("a folder");
-        let output = walk(dir.path(), &tour(&example().join("README.md")));
-        let said = String::from_utf8_lossy(&output.stdout);
-        assert!(output.status.success(), "{output:?}");
-        for text in [
-            "created 3000, existing 0, refused 0\n",
-            "job 3000 is completed\n",
-            "P-00150 has no price",
-            "job 150 is pending, due ",
-            "job 150 is completed\n",
-            "job 333 is cancelled\n",
-        ] {
-            assert!(said.contains(text), "{text:?} is not in {said}");
+    impl Walk {
+        fn new() -> Self {
+            let server = Server::start();
+            std::os::unix::fs::symlink(examples(), server.dir().join("examples")).expect("a link");
+            let binary = Path::new(crate::server::BINARY).parent().expect("its folder").display();
+            let path = std::env::var("PATH").expect("a path");
+            // Python itself rather than a wrapper that chooses one: it is started 3,000 times.
+            let which = ["-c", "import os, sys; print(os.path.dirname(sys.executable))"];
+            let python = Command::new("python3").args(which).output().expect("python3").stdout;
+            let python = String::from_utf8(python).expect("UTF-8");
+            Self { path: format!("{binary}:{}:{path}", python.trim()), server }
         }
-        let review = said.lines().filter(|line| line.contains("  permanent  ")).count();
-        assert_eq!(review, 16, "{said}");
-        let bad = |number: &usize| number % 300 == 150 && *number != 150 || number % 500 == 333;
-        let good: BTreeSet<_> = (1..=3000).filter(|number| !bad(number)).map(sku).collect();
-        // A retry may still have been due when the tour ended; nothing else may be missing, and nothing too much.
-        let written = imported(dir.path());
-        assert!(written.is_subset(&good) && good.len() - written.len() <= 4, "{}", written.len());
-        let check = run_alone(dir.path(), &["check", "--integrity"]);
-        assert!(check.expect(0).contains("clean (3000 jobs"), "{check:?}");
+
+        fn command(&self, block: &str) -> Command {
+            let folder = self.server.dir().join("tour").display().to_string();
+            let block =
+                block.replace("http://127.0.0.1:7070", &self.server.url()).replace("/tmp/tour", &folder);
+            let block: Vec<_> = block.lines().filter(|line| !line.starts_with("export PATH=")).collect();
+            let mut command = Command::new("sh");
+            command.args(["-e", "-c", &block.join("\n")]).current_dir(self.server.dir());
+            command.env("PATH", &self.path).env("TAGWERK_URL", self.server.url());
+            command
+        }
+
+        /// Runs a block; what it printed.
+        fn run(&self, block: &str) -> String {
+            let output = self.command(block).output().expect("a shell");
+            assert!(output.status.success(), "{block}\n{output:?}");
+            String::from_utf8(output.stdout).expect("UTF-8")
+        }
+
+        /// Waits until no job waits or runs.
+        fn settle(&self) {
+            for status in ["running", "pending", "running"] {
+                loop {
+                    let page = self.server.get(&format!("/jobs?status={status}&limit=1")).expect(200);
+                    let Some(job) = page["jobs"].get(0) else { break };
+                    self.server.get(&format!("/jobs/{}?wait_seconds=20", job["id"])).expect(200);
+                }
+            }
+        }
+    }
+
+    mod needs_curl {
+        use super::*;
+
+        #[test]
+        fn the_readme_works_as_written() {
+            let walk = Walk::new();
+            let [first] = blocks("The first job").try_into().expect("one block");
+            assert!(walk.run(&first).contains("\"status\":\"completed\""));
+            let [enqueue, work, look, review] = blocks("A tour").try_into().expect("four blocks");
+            assert_eq!(walk.run(&enqueue), "created 3000, existing 0, refused 0\n");
+            // Two minutes are plenty on a machine that does nothing else.
+            let work = format!("exec {}", work.trim().replace("--for 2m", "--for 9m"));
+            let mut workers = [(); 2].map(|()| Worker::spawn(&mut walk.command(&work)));
+            workers[1].line("outcome=completed");
+            assert!(walk.run(&look).contains("job 3000 is "));
+            walk.settle();
+            for worker in &mut workers {
+                assert_eq!(worker.end(), Some(0), "{:#?}", worker.said);
+            }
+            let said = walk.run(&review);
+            assert_eq!(said.lines().filter(|line| line.contains("  permanent  ")).count(), 16, "{said}");
+            for text in [
+                "P-00150 has no price",
+                "job 151 is pending, due ",
+                "job 334 is cancelled\n",
+                "clean (3001 jobs",
+            ] {
+                assert!(said.contains(text), "{text:?} is not in {said}");
+            }
+            let bad = |number: &usize| number % 300 == 150 || number % 500 == 333;
+            let good: BTreeSet<_> = (1..=3000).filter(|number| !bad(number)).map(sku).collect();
+            assert_eq!(good.len(), 2_984);
+            assert_eq!(imported(&walk.server.dir().join("tour")), good);
+        }
     }
 
     /// Rows of the shorter list: enough that the killing falls into the middle of the work.
