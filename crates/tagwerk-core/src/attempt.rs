@@ -21,7 +21,7 @@ pub struct Lease {
     pub worker: String,
     /// When it was granted.
     pub claimed_at: Timestamp,
-    /// When it ends unless a heartbeat extends it.
+    /// When it ends unless a heartbeat extends it. Never after the time limit.
     pub expires_at: Timestamp,
     /// When the attempt ends, heartbeats or not.
     pub time_limit_at: Option<Timestamp>,

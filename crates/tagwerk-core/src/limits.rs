@@ -146,7 +146,7 @@ pub const STREAM_REFUSALS_MAX: usize = 1_000;
 pub const REPORTS_MAX: usize = 1_000;
 /// Jobs of one claim: what a large worker does in a few seconds; more would only sit in its memory under lease.
 pub const CLAIM_JOBS: Range<u32> = Range { min: 1, max: 1_000 };
-/// Bytes of payloads in one claim answer. One job is always given, however large.
+/// Bytes of one claim answer: what a worker's client reads without trouble. One job is always given, however large.
 pub const CLAIM_BUDGET_BYTES: usize = 8 * MIB;
 /// Jobs that one `complete` may enqueue: they are written in the transaction of the report, which everybody else waits for.
 pub const FOLLOW_UPS_MAX: usize = 1_000;
@@ -169,6 +169,12 @@ pub const BATCH_COMMANDS: usize = 1_024;
 pub const BATCH_BYTES: usize = 16 * MIB;
 /// Claims that wait for a job at the same time; beyond it a claim is answered at once, empty.
 pub const PARKED_CLAIMS_MAX: usize = 20_000;
+/// What the fields of a job besides its payload, error and checkpoint are reckoned at in a claim answer: they are mostly
+/// names and times, and 1,000 of them leave seven eighths of the budget to the texts.
+pub const CLAIM_JOB_FIELDS_BYTES: u64 = 1_024;
+/// Every how manieth retention sweep looks at all rows instead of ending at the first that is too young: a clock that was
+/// ahead for a while leaves rows that seem too young for a long time.
+pub const RETENTION_FULL_SWEEP_EVERY: u64 = 600;
 /// What a job that is handed out is reckoned at when a batch is put together: half of the largest payload unless
 /// configured, so that 128 single claims share a commit and their payloads stay within [`BATCH_BYTES`].
 pub const JOB_WEIGHT_BYTES: usize = 128 * KIB;

@@ -43,6 +43,10 @@ impl Clockwork {
         if gap > limits::GAP_THRESHOLD_MS {
             shift_ms += gap.min(limits::GAP_CAP_MS);
         }
+        // Somebody has served until a time that has not come yet: the clock was put back while nobody served.
+        if gap <= -limits::CLOCK_STEP_MS {
+            shift_ms += gap;
+        }
         // Before the first batch the gap is measured on the wall clock and holds the step already.
         if self.served_before.is_none() && step.abs() >= limits::CLOCK_STEP_MS {
             shift_ms += step;
@@ -101,6 +105,13 @@ mod tests {
         assert_eq!(served(3_001), 3_001);
         assert_eq!(served(3_600_001), 3_600_000);
         assert_eq!(Clockwork::new(at(0), mono(0), None).read(at(0), mono(0)).shift_ms, 0);
+    }
+
+    #[test]
+    fn a_clock_that_was_put_back_while_nobody_served_moves_leases_back() {
+        let served = |ms| Clockwork::new(at(ms), mono(0), Some(at(3_600_000))).read(at(ms), mono(0)).shift_ms;
+        assert_eq!(served(0), -3_600_000);
+        assert_eq!(served(3_599_501), 0);
     }
 
     #[test]

@@ -136,6 +136,7 @@ impl Committer {
         if services == Services::TimeAndRetention {
             self.keep_house(monotonic);
         }
+        self.shared.parked(self.parked.len());
         if stop { Running::Stopped } else { Running::Yes }
     }
 
@@ -166,16 +167,16 @@ impl Committer {
         };
         let around = Surroundings { parked: &self.parked, avoid: &avoid, services, sweep: &self.sweep };
         let mut tx = self.store.begin()?;
-        if reading.shift_ms != 0 {
-            let moved = tx.shift_leases(reading.shift_ms)?;
-            tracing::info!(ms = reading.shift_ms, leases = moved, "moved live leases along with the clock");
-        }
+        let moved = if reading.shift_ms == 0 { 0 } else { tx.shift_leases(reading.shift_ms)? };
         let done = batch::execute(&mut *tx, &env, messages, &around)?;
         if reading.mark_served {
             tx.set_served(now, &unsaved)?;
         }
         tx.commit()?;
         self.clockwork.committed(&reading);
+        if moved > 0 {
+            tracing::info!(ms = reading.shift_ms, leases = moved, "moved live leases along with the clock");
+        }
         if reading.mark_served {
             self.shared.registry().saved();
         }
@@ -217,7 +218,8 @@ impl Committer {
         }
         self.behind = done.overdue == Backlog::More;
         if let Some((report, sweep)) = done.retention {
-            self.behind |= report.jobs >= limits::RETENTION_BATCH_ROWS;
+            // What is old stands together: where some was found there is probably more behind it.
+            self.behind |= report.more && report.jobs > 0;
             self.sweep = sweep;
             self.shared.retention_ran(report, now);
         }
@@ -307,7 +309,6 @@ impl Committer {
         if let Err(error) = self.store.housekeeping() {
             self.shared.failed(&error, monotonic);
         }
-        self.shared.parked(self.parked.len());
     }
 
     /// A client that sends a claim again under the same `request_id` has given up waiting on the first connection.

@@ -35,6 +35,15 @@ pub struct JobRow {
     pub note: Note,
 }
 
+impl JobRow {
+    /// Bytes of the texts that an answer to a claim shows: payload, error, checkpoint.
+    #[must_use]
+    pub fn answer_bytes(&self) -> u64 {
+        let text = |text: &Option<String>| text.as_ref().map_or(0, |text| text.len() as u64);
+        u64::from(self.payload_bytes) + text(&self.job.error) + text(&self.note.checkpoint)
+    }
+}
+
 /// What workers have left on a job. Kept apart from the hot columns; most jobs have none.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Note {

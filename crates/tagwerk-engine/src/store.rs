@@ -133,8 +133,8 @@ pub struct ClaimQuery<'a> {
     pub filter: &'a Filter,
     /// At most this many rows.
     pub wanted: usize,
-    /// Stop before the payloads add up to more than this; the first row is given whatever its size.
-    pub max_payload_bytes: u64,
+    /// Stop before the rows add up to more than this ([`JobRow::answer_bytes`]); the first row is given whatever its size.
+    pub max_bytes: u64,
     /// Leave these out.
     pub skip: &'a [JobId],
 }
@@ -148,6 +148,9 @@ pub struct PruneQuery {
     pub completed_until: Option<Timestamp>,
     /// Cancelled jobs that finished at or before this.
     pub cancelled_until: Option<Timestamp>,
+    /// End the scan at the first row that was created after this; `None` looks at all. Ids rise with time, and what was
+    /// created after a cut-off cannot have ended before it.
+    pub created_until: Option<Timestamp>,
     /// Look at no more than this many rows.
     pub scan: usize,
     /// Return no more than this many.
@@ -159,7 +162,7 @@ pub struct PruneQuery {
 pub struct Prunable {
     /// The rows, with their idempotency key, in id order.
     pub rows: Vec<(JobRow, Option<String>)>,
-    /// Where to go on; `None` when the end of the table was reached.
+    /// Where to go on; `None` when the scan has come to its end.
     pub next: Option<JobId>,
 }
 

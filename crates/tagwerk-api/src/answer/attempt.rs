@@ -91,7 +91,7 @@ pub struct Explain {
     pub id: i64,
     /// Where it stands.
     pub status: Status,
-    /// Jobs that would be handed out before it, exact to 1,000 (then 1,000); `null` unless it could be handed out.
+    /// Jobs that would be handed out before it, exact to 1,000; 1,001 stands for more. `null` unless it could be handed out.
     pub position: Option<u32>,
     /// Why; the most telling first, never empty.
     pub reasons: Vec<ExplainReason>,

@@ -9,6 +9,9 @@ pub(super) fn claim(job: &Job, grant: &Grant, now: Timestamp) -> Result<Step, Re
     if job.status != Status::Pending || job.available_at > now {
         return Err(Rejection::NotClaimable);
     }
+    // The worker is told the end that counts, or it would beat too late.
+    let lease_end = now.plus_ms(grant.lease_ms);
+    let time_limit_at = grant.timeout_ms.map(|ms| now.plus_ms(ms));
     let mut next = job.clone();
     next.attempt = job.attempt.saturating_add(1);
     next.leases = job.leases.saturating_add(1);
@@ -22,8 +25,8 @@ pub(super) fn claim(job: &Job, grant: &Grant, now: Timestamp) -> Result<Step, Re
             bits: grant.bits,
             worker: grant.worker.clone(),
             claimed_at: now,
-            expires_at: now.plus_ms(grant.lease_ms),
-            time_limit_at: grant.timeout_ms.map(|ms| now.plus_ms(ms)),
+            expires_at: time_limit_at.map_or(lease_end, |limit| limit.min(lease_end)),
+            time_limit_at,
             lease_ms: grant.lease_ms,
             request_id: grant.request_id.clone(),
         },

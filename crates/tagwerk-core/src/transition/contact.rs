@@ -4,13 +4,14 @@ use super::caller::{self, Place};
 use super::{Answer, History, Step, operate};
 use crate::{Call, Caller, Job, Lease, Rejection, Timestamp};
 
-/// Extends the lease from now. It never shortens it, and never moves the time limit.
+/// Extends the lease from now. It never shortens it, and never moves it past the time limit.
 pub(super) fn heartbeat(job: &Job, caller: &Caller, now: Timestamp) -> Result<Step, Rejection> {
     let lease = holder(job, caller, Call::Heartbeat)?;
     if job.cancel_requested {
         return Ok(operate::cancel_at_contact(job, now));
     }
-    let expires_at = lease.expires_at.max(now.plus_ms(lease.lease_ms));
+    let extended = lease.expires_at.max(now.plus_ms(lease.lease_ms));
+    let expires_at = lease.time_limit_at.map_or(extended, |limit| limit.min(extended));
     let mut next = job.clone();
     next.lease = Some(Lease { expires_at, ..lease.clone() });
     Ok(unversioned(next))

@@ -144,7 +144,7 @@ fn a_timeout_is_no_lost_lease() {
     assert_eq!((s.job.status, s.job.lease_losses), (Status::Pending, 0));
     assert_eq!((s.job.retry_count, s.job.verify, s.due_in()), (1, true, BASE_MS));
     assert_eq!(s.newest().end, AttemptEnd::TimedOut);
-    assert_eq!((s.newest().ended_at, s.newest().lease_expires_at), (at(10_000), at(LEASE_MS)));
+    assert_eq!((s.newest().ended_at, s.newest().lease_expires_at), (at(10_000), at(10_000)));
     s.wait_until_due().time_out("w1");
     assert_eq!(s.due_in(), 2 * BASE_MS, "ordinary back-off");
     s.wait_until_due().time_out("w1");

@@ -110,10 +110,13 @@ fn fill(work: &mut Work<'_>, open: &mut [Open<'_>]) -> StoreResult<bool> {
 }
 
 fn query<'q>(claim: &'q Open<'_>) -> ClaimQuery<'q> {
+    let wanted = claim.wish.claim.max_jobs.saturating_sub(claim.ids.len());
+    // The fixed fields of all that are wanted come out of the budget first; the store adds up the texts.
+    let fields = limits::CLAIM_JOB_FIELDS_BYTES.saturating_mul(wanted as u64);
     ClaimQuery {
         filter: &claim.wish.claim.filter,
-        wanted: claim.wish.claim.max_jobs.saturating_sub(claim.ids.len()),
-        max_payload_bytes: (limits::CLAIM_BUDGET_BYTES as u64).saturating_sub(claim.bytes),
+        wanted,
+        max_bytes: (limits::CLAIM_BUDGET_BYTES as u64).saturating_sub(claim.bytes.saturating_add(fields)),
         skip: if claim.avoiding { &claim.wish.avoid } else { &[] },
     }
 }
@@ -133,7 +136,7 @@ fn hand_out(work: &mut Work<'_>, claim: &mut Open<'_>, row: &JobRow) -> StoreRes
         }
     }
     claim.ids.push(id);
-    claim.bytes += u64::from(row.payload_bytes);
+    claim.bytes += row.answer_bytes() + limits::CLAIM_JOB_FIELDS_BYTES;
     Ok(true)
 }
 

@@ -13,6 +13,8 @@ use crate::work::Work;
 pub(crate) struct Sweep {
     pub(crate) jobs_after: Option<JobId>,
     pub(crate) keys_after: String,
+    /// Sweeps over the jobs that have come to their end.
+    pub(crate) sweeps: u64,
 }
 
 /// What one run did.
@@ -28,23 +30,37 @@ pub struct RetentionReport {
 
 /// One bounded run.
 pub(crate) fn run(work: &mut Work<'_>, sweep: &mut Sweep) -> StoreResult<RetentionReport> {
+    let doomed = find(work, sweep)?;
+    erase(work, &doomed)?;
+    let keys = free_keys(work, sweep)?;
+    Ok(RetentionReport { jobs: doomed.len(), keys, more: sweep.jobs_after.is_some() })
+}
+
+/// Goes on with the sweep over the jobs, in id order. Ids rise with time, so a sweep usually ends at the first job that is
+/// too young.
+fn find(work: &mut Work<'_>, sweep: &mut Sweep) -> StoreResult<Vec<(JobId, Option<String>)>> {
     let policy = &work.env.settings.retention;
-    let query = PruneQuery {
+    let completed_until = cutoff(Status::Completed, policy, work.env.now);
+    let cancelled_until = cutoff(Status::Cancelled, policy, work.env.now);
+    let Some(youngest) = completed_until.max(cancelled_until) else { return Ok(Vec::new()) };
+    let is_full = sweep.sweeps.is_multiple_of(limits::RETENTION_FULL_SWEEP_EVERY);
+    let found = work.tx.prunable(&PruneQuery {
         after: sweep.jobs_after.unwrap_or(JobId(0)),
-        completed_until: cutoff(Status::Completed, policy, work.env.now),
-        cancelled_until: cutoff(Status::Cancelled, policy, work.env.now),
+        completed_until,
+        cancelled_until,
+        created_until: (!is_full).then_some(youngest),
         scan: limits::RETENTION_SCAN_ROWS,
         wanted: limits::RETENTION_BATCH_ROWS,
-    };
-    let found = work.tx.prunable(&query)?;
+    })?;
     sweep.jobs_after = found.next;
-    let doomed: Vec<_> = found.rows.iter().map(|(row, key)| (row.job.id, key.clone())).collect();
+    if found.next.is_none() {
+        sweep.sweeps += 1;
+    }
+    let doomed = found.rows.iter().map(|(row, key)| (row.job.id, key.clone())).collect();
     for (row, _) in found.rows {
         work.adopt(row);
     }
-    erase(work, &doomed)?;
-    let keys = free_keys(work, sweep)?;
-    Ok(RetentionReport { jobs: doomed.len(), keys, more: found.next.is_some() })
+    Ok(doomed)
 }
 
 /// Erases jobs that have ended. Their keys live on as tombstones where they still hold.

@@ -201,6 +201,7 @@ macro_rules! conformance_tests {
                 f149_rows_are_counted_by_lane_and_status,
             }
             retention {
+                a_scan_ends_at_the_first_row_that_is_too_young,
                 only_completed_and_cancelled_jobs_of_age_are_found,
                 a_scan_is_bounded_and_goes_on_where_it_ended,
                 a_job_that_came_back_is_not_found,

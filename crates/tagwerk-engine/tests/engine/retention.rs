@@ -82,6 +82,28 @@ fn a_key_that_no_longer_holds_goes_with_its_job_and_one_for_ever_stays() {
 }
 
 #[test]
+fn young_jobs_in_front_of_the_sweep_do_not_keep_it_from_the_old_ones() {
+    let mut rig = short();
+    rig.advance(1_000);
+    for second in 0..12 {
+        rig.enqueue((0..1_000).map(|_| job("t")).collect());
+        for held in
+            rig.claim(tagwerk_engine::command::Claim { max_jobs: 1_000, ..crate::rig::claim("w") }).jobs
+        {
+            rig.say(&held, completed()).unwrap();
+        }
+        rig.clock.advance(1_000);
+        rig.tick();
+        while rig.committer.patience().is_zero() {
+            rig.tick();
+        }
+        // Kept are those of the last five seconds and of the second under way.
+        let left = rig.tally().get(Counter::Completed);
+        assert!(left <= 6_000, "{left} in second {second}");
+    }
+}
+
+#[test]
 fn a_backlog_is_deleted_without_waiting_for_the_next_second() {
     let mut rig = short();
     rig.enqueue((0..2_000).map(|_| job("t")).collect());

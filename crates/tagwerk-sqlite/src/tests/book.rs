@@ -137,7 +137,7 @@ fn many_claims_in_one_call_do_not_step_over_each_others_rows() {
     let mut place = Place::new();
     write(&mut place.store, |tx| add(tx, &vec![job_of("a"); 500]));
     let (filter, from) = (Filter::default(), place.store.writer.runs);
-    let one = ClaimQuery { filter: &filter, wanted: 1, max_payload_bytes: u64::MAX, skip: &[] };
+    let one = ClaimQuery { filter: &filter, wanted: 1, max_bytes: u64::MAX, skip: &[] };
     let given = undo(&mut place.store, |tx| tx.claimable(at(0), &vec![one; 300]).expect("rows"));
     let ids: Vec<i64> = given.iter().flatten().map(|row| row.job.id.0).collect();
     assert!(ids.iter().copied().eq(1..=300));

@@ -128,7 +128,7 @@ impl<'a> Merge<'a> {
             skip: query.skip.iter().copied().collect(),
             now,
             wanted: query.wanted,
-            bytes_left: query.max_payload_bytes,
+            bytes_left: query.max_bytes,
             opened: BTreeSet::new(),
             kept: Vec::new(),
             taken: Vec::new(),
@@ -238,7 +238,7 @@ impl<'a> Merge<'a> {
             }
             Err(fail) => return Err(fail),
         };
-        let bytes = u64::from(row.payload_bytes);
+        let bytes = row.answer_bytes();
         if bytes > self.bytes_left && !self.taken.is_empty() {
             return Ok(false);
         }

@@ -25,7 +25,8 @@ pub(crate) const NOTE_REFUSED: &str = "UPDATE attempt SET refused = refused + 1,
 const APPEND_ACTION: &str = "INSERT INTO action (job, n, at, call, version, text) \
      SELECT ?1, coalesce(max(n), 0) + 1, ?2, ?3, ?4, ?5 FROM action WHERE job = ?1";
 /// A stretch of rows for retention.
-pub(crate) const SCAN: &str = "SELECT id, state, finished FROM job WHERE id > ?1 ORDER BY id LIMIT ?2";
+pub(crate) const SCAN: &str =
+    "SELECT id, state, finished, created FROM job WHERE id > ?1 ORDER BY id LIMIT ?2";
 /// Everything that belongs to a job except its key and its part of the ledger.
 const ERASE: [&str; 6] = [
     "DELETE FROM job WHERE id = ?1",
@@ -125,6 +126,10 @@ fn prunable_ids(conn: &Connection, query: &PruneQuery) -> Res<(Vec<i64>, Option<
     while let Some(row) = rows.next()? {
         if seen == scan || ids.len() >= query.wanted {
             return Ok((ids, Some(last)));
+        }
+        let created: i64 = row.get(3)?;
+        if query.created_until.is_some_and(|until| created > until.as_millis()) {
+            return Ok((ids, None));
         }
         seen += 1;
         last = JobId(row.get(0)?);

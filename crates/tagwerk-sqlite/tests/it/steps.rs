@@ -114,7 +114,7 @@ pub(crate) fn add(tx: &mut dyn Tx, drafts: &[Draft]) -> Vec<JobRow> {
 
 /// Claimable rows.
 pub(crate) fn claimable(tx: &mut dyn Tx, now: Timestamp, (filter, wanted): (&Filter, usize)) -> Vec<JobRow> {
-    let query = ClaimQuery { filter, wanted, max_payload_bytes: u64::MAX, skip: &[] };
+    let query = ClaimQuery { filter, wanted, max_bytes: u64::MAX, skip: &[] };
     tx.claimable(now, &[query]).expect("claimable rows").remove(0)
 }
 

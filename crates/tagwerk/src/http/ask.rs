@@ -80,7 +80,7 @@ impl Leases {
 
     /// A body that takes the leases along to this caller.
     pub(super) fn body(self, bytes: Bytes, caller: Option<Caller>) -> Body {
-        Body::new(LeaseBody { bytes: Some(bytes), leases: Some(self), caller })
+        Body::new(LeaseBody { bytes, leases: Some(self), caller })
     }
 }
 
@@ -138,9 +138,13 @@ impl Caller {
     }
 }
 
-/// A body in one piece that counts as delivered when the connection takes it and the client is still there.
+/// What the connection is given at a time. It takes the next piece when there is room for it, so the last one is taken when
+/// most of the answer is on its way.
+const PIECE_BYTES: usize = 64 * 1024;
+
+/// A body that counts as delivered when the connection takes its last piece and the client is still there.
 struct LeaseBody {
-    bytes: Option<Bytes>,
+    bytes: Bytes,
     leases: Option<Leases>,
     caller: Option<Caller>,
 }
@@ -153,22 +157,29 @@ impl HttpBody for LeaseBody {
         mut self: Pin<&mut Self>,
         _: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        let Some(bytes) = self.bytes.take() else { return Poll::Ready(None) };
+        if self.bytes.is_empty() {
+            return Poll::Ready(None);
+        }
         if self.caller.as_ref().is_some_and(|caller| caller.0.is_gone()) {
             self.leases = None;
+            self.bytes = Bytes::new();
             return Poll::Ready(Some(Err(std::io::ErrorKind::BrokenPipe.into())));
         }
-        if let Some(leases) = self.leases.take() {
+        let length = self.bytes.len().min(PIECE_BYTES);
+        let piece = self.bytes.split_to(length);
+        if self.bytes.is_empty()
+            && let Some(leases) = self.leases.take()
+        {
             leases.delivered();
         }
-        Poll::Ready(Some(Ok(Frame::data(bytes))))
+        Poll::Ready(Some(Ok(Frame::data(piece))))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.bytes.is_none()
+        self.bytes.is_empty()
     }
 
     fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
+        SizeHint::with_exact(self.bytes.len() as u64)
     }
 }

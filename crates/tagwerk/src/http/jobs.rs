@@ -271,7 +271,7 @@ pub(super) async fn explain(State(app): Shared, PathId(id): PathId, _: NoQuery) 
         let first = explanation.reasons.first().map(|why| why.kind);
         let position = match first {
             Some(query::WhyKind::Ready | query::WhyKind::NoWorker) => {
-                let ahead = read.ahead(&job.row, now, limits::POSITION_EXACT_MAX as usize)?;
+                let ahead = read.ahead(&job.row, now, limits::POSITION_EXACT_MAX as usize + 1)?;
                 Some(u32::try_from(ahead).unwrap_or(u32::MAX))
             }
             _ => None,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
-use http::header::{CONTENT_LENGTH, CONTENT_TYPE, EXPECT, USER_AGENT};
+use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, USER_AGENT};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue};
 use http_body_util::BodyExt;
@@ -137,9 +137,22 @@ impl<const LIMIT: usize> FromRequest<Arc<App>> for Sent<LIMIT> {
         };
         let content_type = parts.headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
         check_content_type(content_type, &body)?;
+        check_encoding(&parts.headers, &body)?;
         let caller = parts.extensions.get::<Caller>().cloned();
         Ok(Self { headers: parts.headers, body, caller, _room: room })
     }
+}
+
+/// Bodies are taken as they are. Said so, since a packed body would only be called unreadable.
+fn check_encoding(headers: &HeaderMap, body: &[u8]) -> Result<(), Refused> {
+    let Some(encoding) = headers.get(CONTENT_ENCODING) else { return Ok(()) };
+    if body.is_empty() || encoding.as_bytes().eq_ignore_ascii_case(b"identity") {
+        return Ok(());
+    }
+    Err(Refused::new(
+        Code::UnsupportedMediaType,
+        "the body is compressed (Content-Encoding), which is not supported; send it as it is",
+    ))
 }
 
 fn too_large(limit: usize) -> Refused {

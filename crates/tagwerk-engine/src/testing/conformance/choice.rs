@@ -123,7 +123,7 @@ pub fn f131_payloads_add_up_to_no_more_than_the_budget(bench: &mut dyn Bench) {
     let drafts = [job().payload_of(50), job().payload_of(30), job().payload_of(40), job().payload_of(2)];
     let rows = write(bench, |tx| add(tx, &drafts));
     let everything = all();
-    let query = |max_payload_bytes| ClaimQuery { max_payload_bytes, ..wish(&everything, 9) };
+    let query = |max_bytes| ClaimQuery { max_bytes, ..wish(&everything, 9) };
     let cases: [(u64, &[usize]); 8] = [
         (0, &[0]),
         (49, &[0]),

@@ -39,6 +39,7 @@ pub fn f151_a_damaged_row_does_not_stop_rescue_and_retention(bench: &mut dyn Ben
         after: JobId(0),
         completed_until: Some(at(9)),
         cancelled_until: None,
+        created_until: None,
         scan: 100,
         wanted: 100,
     };

@@ -9,16 +9,34 @@ use super::steps::{
     write,
 };
 use crate::row::{ActionRow, Counter, JobRow, KeyRow, KeyWrite, Tally};
-use crate::store::{Prunable, PruneQuery};
+use crate::store::{Prunable, PruneQuery, Tx};
 
 fn query(completed: Option<Timestamp>, cancelled: Option<Timestamp>) -> PruneQuery {
     PruneQuery {
         after: JobId(0),
         completed_until: completed,
         cancelled_until: cancelled,
+        created_until: None,
         scan: 1_000,
         wanted: 1_000,
     }
+}
+
+/// A scan ends at the first row that was created too late to have ended in time, whatever stands behind it.
+pub fn a_scan_ends_at_the_first_row_that_is_too_young(bench: &mut dyn Bench) {
+    let created = [at(1), at(2), at(9), at(3)];
+    let add =
+        |tx: &mut dyn Tx| created.map(|when| add_settled(tx, job().created(when), Status::Completed, at(9)));
+    let rows = write(bench, add);
+    let found = |until| {
+        let query = PruneQuery { created_until: until, ..query(Some(at(9)), None) };
+        let page = prunable(bench, query);
+        assert_eq!(page.next, None);
+        page.rows.iter().map(|(row, _)| row.job.id).collect::<Vec<_>>()
+    };
+    let found: Vec<_> = [Some(at(0)), Some(at(1)), Some(at(8)), Some(at(9)), None].map(found).into();
+    let ends = [0, 1, 2, 4, 4];
+    assert_eq!(found, ends.map(|end| ids(&rows[..end])));
 }
 
 fn prunable(bench: &mut dyn Bench, query: PruneQuery) -> Prunable {

@@ -263,7 +263,7 @@ pub(super) fn add_started(tx: &mut dyn Tx, draft: Draft, end: Timestamp) -> JobR
 
 /// A wish for up to `wanted` rows without limit of size.
 pub(super) const fn wish(filter: &Filter, wanted: usize) -> ClaimQuery<'_> {
-    ClaimQuery { filter, wanted, max_payload_bytes: u64::MAX, skip: &[] }
+    ClaimQuery { filter, wanted, max_bytes: u64::MAX, skip: &[] }
 }
 
 /// All jobs pass.

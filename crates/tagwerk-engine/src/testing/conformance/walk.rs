@@ -116,7 +116,7 @@ impl Walk {
             .map(|filter| ClaimQuery {
                 filter,
                 wanted: self.chance.below(12),
-                max_payload_bytes: if self.chance.one_in(3) { 60 } else { u64::MAX },
+                max_bytes: if self.chance.one_in(3) { 60 } else { u64::MAX },
                 skip: if self.chance.one_in(2) { &skip } else { &[] },
             })
             .collect();
@@ -159,8 +159,8 @@ impl Walk {
                     if !wish.filter.matches(&row.lane) || wish.skip.contains(&row.job.id) {
                         continue;
                     }
-                    bytes += u64::from(row.payload_bytes);
-                    if rows.len() == wish.wanted || (bytes > wish.max_payload_bytes && !rows.is_empty()) {
+                    bytes += row.answer_bytes();
+                    if rows.len() == wish.wanted || (bytes > wish.max_bytes && !rows.is_empty()) {
                         break;
                     }
                     rows.push(row.clone());

@@ -52,7 +52,7 @@ fn jobs(store: &MemoryStore) -> usize {
 
 fn claim(tx: &mut dyn Tx) -> Vec<JobRow> {
     let filter = Filter::default();
-    let wish = ClaimQuery { filter: &filter, wanted: 9, max_payload_bytes: 99, skip: &[] };
+    let wish = ClaimQuery { filter: &filter, wanted: 9, max_bytes: 99, skip: &[] };
     tx.claimable(NOW, &[wish]).expect("rows are read").remove(0)
 }
 

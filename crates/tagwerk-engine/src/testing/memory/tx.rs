@@ -257,7 +257,10 @@ impl Tx for MemoryTx<'_> {
 
     fn prunable(&mut self, query: &PruneQuery) -> StoreResult<Prunable> {
         self.reach(Point::Method("prunable"))?;
-        let mut behind = self.state.jobs.behind(&query.after).map(|(_, record)| record).peekable();
+        let is_old =
+            |record: &Record| query.created_until.is_none_or(|until| record.row.job.created_at <= until);
+        let records = self.state.jobs.behind(&query.after).map(|(_, record)| record);
+        let mut behind = records.take_while(|record| is_old(record)).peekable();
         let (mut rows, mut last) = (Vec::new(), query.after);
         for record in behind.by_ref().take(query.scan) {
             last = record.row.job.id;
@@ -344,8 +347,8 @@ fn choose(state: &State, now: Timestamp, query: &ClaimQuery<'_>, given: &mut BTr
         is_claimable(row, now) && query.filter.matches(&row.lane) && !query.skip.contains(&id)
     });
     for row in passing.filter(|row| !given.contains(&row.job.id)).take(query.wanted) {
-        bytes += u64::from(row.payload_bytes);
-        if bytes > query.max_payload_bytes && !rows.is_empty() {
+        bytes += row.answer_bytes();
+        if bytes > query.max_bytes && !rows.is_empty() {
             break;
         }
         rows.push(row.clone());

@@ -3,6 +3,7 @@
 use tagwerk_client::api::answer::{AttemptsPage, Explain, Job, JobSummary};
 use tagwerk_client::api::request::Subject;
 use tagwerk_client::api::{Seconds, Status, Time};
+use tagwerk_core::limits;
 
 use crate::cli::show::{duration, line, lines, maybe, maybe_time, short, time};
 use crate::cli::table::{list, table};
@@ -171,6 +172,9 @@ pub(super) fn history(page: &AttemptsPage) -> String {
 pub(super) fn explain(explain: &Explain) -> String {
     let position = match explain.position {
         Some(0) => ", next to be handed out".to_owned(),
+        Some(position) if position > limits::POSITION_EXACT_MAX => {
+            format!(", more than {} jobs are before it", limits::POSITION_EXACT_MAX)
+        }
         Some(position) => format!(", {position} jobs are before it"),
         None => String::new(),
     };
