@@ -90,6 +90,9 @@ pub struct Detail {
     pub traceparent: Option<String>,
     /// Idempotency key, if it came with one.
     pub key: Option<String>,
+    /// Hash of what was first sent with the key, so that a retry which takes the key back knows it. `Some` exactly with a
+    /// key.
+    pub fingerprint: Option<[u8; 16]>,
     /// Scope of the key as given.
     pub scope: Option<Scope>,
     /// Life of the key after the end in milliseconds, as given.
@@ -116,6 +119,7 @@ impl Detail {
             correlation_id: self.correlation_id.clone(),
             traceparent: self.traceparent.clone(),
             key: self.key.clone(),
+            fingerprint: self.fingerprint,
             scope: self.scope,
             ttl_ms: self.ttl_ms,
             on_duplicate: self.on_duplicate,

@@ -104,6 +104,7 @@ CREATE TABLE detail (
     retry_factor    REAL,
     retry_cap_ms    INTEGER,
     retry_jitter    INTEGER,
+    fingerprint     BLOB CHECK (length(fingerprint) = 16),
     payload         TEXT NOT NULL
 ) STRICT;
 

@@ -249,6 +249,7 @@ fn detail_of(job: &EnqueueJob) -> Detail {
         correlation_id: job.correlation_id.clone(),
         traceparent: job.traceparent.clone(),
         key: job.key.clone(),
+        fingerprint: job.key.as_ref().map(|_| fingerprint(job)),
         scope: job.scope,
         ttl_ms: job.ttl_ms,
         on_duplicate: job.on_duplicate,

@@ -61,16 +61,13 @@ fn take_key_back(work: &mut Work<'_>, id: JobId) -> StoreResult<Result<(), Refus
     let of_type = work.row(id).and_then(|row| types.get(&*row.lane.kind));
     let scope = detail.scope.or(of_type.and_then(|set| set.scope)).unwrap_or_default();
     let ttl_ms = detail.ttl_ms.or(of_type.and_then(|set| set.ttl_ms)).unwrap_or(work.env.settings.ttl_ms);
-    // If it was freed by hand, what was first sent with it is no longer known, so nothing equals it.
-    let mut fingerprint = [0; 16];
-    if let Some(row) = held {
-        if let Some(standing) = standing(work, &row)?
-            && idempotency::holds(row.scope, row.ttl_ms, &standing, work.env.now)
-        {
-            return Ok(Err(Refusal::KeyHeld(row.owner)));
-        }
-        fingerprint = row.fingerprint;
+    if let Some(row) = held
+        && let Some(standing) = standing(work, &row)?
+        && idempotency::holds(row.scope, row.ttl_ms, &standing, work.env.now)
+    {
+        return Ok(Err(Refusal::KeyHeld(row.owner)));
     }
+    let fingerprint = detail.fingerprint.unwrap_or_default();
     take_key(work, KeyRow { key, owner: id, scope, ttl_ms, fingerprint, tombstone: None })?;
     Ok(Ok(()))
 }

@@ -168,14 +168,17 @@ fn a_key_freed_by_its_scope_goes_to_the_next_job_and_a_retry_cannot_take_it_back
     let old = rig.create(scoped.clone());
     let held = rig.take("w");
     rig.say(&held, failed(ErrorClass::Permanent)).unwrap();
-    let new = rig.create(scoped.clone());
+    let other = EnqueueJob { payload: Some("[2]".into()), ..scoped.clone() };
+    let new = rig.create(other.clone());
     let retry = tagwerk_core::Action::Retry { max_retries: None };
     assert_eq!(rig.operate(old, retry.clone()), Err(Refusal::KeyHeld(new)));
     assert_eq!(rig.status(old), Status::Failed);
     let held = rig.take("w");
     rig.say(&held, completed()).unwrap();
     rig.operate(old, retry).unwrap();
-    assert_eq!(existing(one(&mut rig, scoped)).0, old, "the retry took it back");
+    let again = existing(one(&mut rig, scoped));
+    assert_eq!(again, (old, false, None), "the retry took it back, and it knows what was sent with it");
+    assert_eq!(existing(one(&mut rig, other)), (old, true, None));
     rig.assert_clean();
 }
 

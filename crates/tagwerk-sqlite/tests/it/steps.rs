@@ -52,6 +52,7 @@ pub(crate) fn detail(payload: &str) -> Detail {
         scope: None,
         ttl_ms: None,
         on_duplicate: None,
+        fingerprint: None,
         on_mismatch: None,
         lease_ms: None,
         timeout_ms: None,

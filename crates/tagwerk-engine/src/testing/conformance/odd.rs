@@ -95,6 +95,7 @@ pub(super) fn detail(salt: u32) -> Detail {
         scope: Some(Scope::Unfinished),
         ttl_ms: Some(long(31)),
         on_duplicate: Some(OnDuplicate::Replace),
+        fingerprint: Some([0xA5; 16]),
         on_mismatch: Some(OnMismatch::Reject),
         lease_ms: Some(long(32)),
         timeout_ms: Some(long(33)),

@@ -150,6 +150,7 @@ pub(super) fn plain_detail(payload: String) -> Detail {
         scope: None,
         ttl_ms: None,
         on_duplicate: None,
+        fingerprint: None,
         on_mismatch: None,
         lease_ms: None,
         timeout_ms: None,

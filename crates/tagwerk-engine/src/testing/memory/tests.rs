@@ -36,6 +36,7 @@ fn job(tx: &mut dyn Tx) -> JobRow {
         scope: None,
         ttl_ms: None,
         on_duplicate: None,
+        fingerprint: None,
         on_mismatch: None,
         lease_ms: None,
         timeout_ms: None,
