@@ -123,8 +123,12 @@ impl Committer {
             self.answer_parked();
         }
         let monotonic = self.ports.clock.monotonic();
-        for ended in self.parked.take_ended(monotonic) {
-            answer_empty(ended);
+        let ended = self.parked.take_ended(monotonic);
+        if !ended.is_empty() {
+            self.shared.parked(self.parked.len());
+        }
+        for parked in ended {
+            answer_empty(parked);
         }
         self.replace_repeated(&messages);
         let services =
@@ -232,7 +236,9 @@ impl Committer {
         }
         self.shared.settled(&done.effects.settled);
         let mut undelivered = Undelivered::default();
-        for (parked, answer) in self.parked.settle(done.parked.answers) {
+        let served = self.parked.settle(done.parked.answers);
+        self.shared.parked(self.parked.len());
+        for (parked, answer) in served {
             self.shared.registry().claimed(&parked.claim, now);
             undelivered.keep(parked.reply.answer(Ok(answer)).err());
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tagwerk_core::{Priority, Status};
-use tagwerk_engine::command::{Claim, ClaimAnswer, EngineError, EnqueueJob, MaxAge, Start, Work};
+use tagwerk_engine::command::{Claim, ClaimAnswer, EngineError, EnqueueJob, MaxAge, Said, Start, Work};
 use tagwerk_engine::message::Message;
 use tagwerk_engine::ports::Responder;
 use tagwerk_engine::row::Counter;
@@ -280,6 +280,19 @@ fn the_answer_has_a_budget_but_always_one_job() {
         ..job("t")
     }]);
     assert_eq!(rig.claim(many("w", 5)).jobs.len(), 1);
+}
+
+#[test]
+fn what_workers_left_behind_counts_in_the_budget_of_an_answer() {
+    let mut rig = Rig::new();
+    rig.enqueue((0..300).map(|_| job("t")).collect());
+    for held in rig.claim(many("w", 300)).jobs {
+        rig.say(&held, Said::Checkpoint(format!("\"{}\"", "x".repeat(60_000)))).unwrap();
+        rig.say(&held, released()).unwrap();
+    }
+    let answer = rig.claim(many("v", 300));
+    let bytes: u64 = answer.jobs.iter().map(|claimed| claimed.job.row.answer_bytes()).sum();
+    assert!((6 << 20..8 << 20).contains(&bytes), "{bytes} bytes in {} jobs", answer.jobs.len());
 }
 
 /// A client that is gone.

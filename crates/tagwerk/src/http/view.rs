@@ -134,7 +134,10 @@ pub(super) fn tombstone(id: JobId, tombstone: row::Tombstone) -> Tombstone {
 /// A job that was just handed out. `None` if it has no lease any more, which cannot be.
 fn claimed(claimed: Claimed, owners: &Owners) -> Option<ClaimedJob> {
     let Claimed { job: full, token } = claimed;
-    let lease_ms = full.row.job.lease.as_ref()?.lease_ms;
+    let lease = full.row.job.lease.as_ref()?;
+    // An attempt with a time limit may end before its lease would.
+    let limit_ms = lease.time_limit_at.map(|limit| limit.since_ms(lease.claimed_at));
+    let lease_ms = limit_ms.map_or(lease.lease_ms, |limit_ms| limit_ms.min(lease.lease_ms));
     let owner = owners.of(&full.row.lane.kind);
     let Job { summary, payload, checkpoint, result } = job(full, owner);
     Some(ClaimedJob {

@@ -20,6 +20,7 @@ mod faults;
 mod http_bad_input;
 mod http_bodies;
 mod http_calls;
+mod http_edges;
 mod http_headers;
 mod http_payload;
 mod http_who;
