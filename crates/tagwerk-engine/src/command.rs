@@ -358,6 +358,11 @@ pub enum EngineError {
     /// The store is damaged.
     #[error("the store is damaged; run `tagwerk check --integrity` and restore a backup")]
     StoreDamaged,
+    /// The row of a job that the command names cannot be read. Nothing has changed; other jobs are not touched by it.
+    #[error(
+        "the row of this job is damaged; run `tagwerk check`, and mend or remove the row with sqlite3 while no server runs"
+    )]
+    JobDamaged,
     /// Nobody knows whether it was stored. Repeat only with an idempotency key, lease token or request id.
     #[error(
         "nobody knows whether the request was stored; repeat it only with an idempotency key, lease or request_id"

@@ -223,6 +223,10 @@ impl Shared {
 
     /// A transaction failed. Logged when it begins, not for each command.
     pub(crate) fn failed(&self, error: &StoreError, at: Duration) {
+        if let StoreError::DamagedRow(why) = error {
+            tracing::error!(why, "a command names a row that cannot be read");
+            return;
+        }
         let mut state = self.state();
         let text = error.to_string();
         let known = state.failing.as_ref().is_some_and(|(before, ..)| *before == text);

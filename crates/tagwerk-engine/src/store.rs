@@ -39,6 +39,9 @@ pub enum StoreError {
     /// The store is damaged.
     #[error("the store is damaged: {0}; stop the server, run `tagwerk check --integrity`, restore a backup")]
     Damaged(String),
+    /// One row cannot be read; all others can, so this is no reason to take the store out of service.
+    #[error("{0}")]
+    DamagedRow(String),
     /// A guard failed: the row is not what was read. Roll back and do it again.
     #[error("a row changed between read and write")]
     Conflict,
@@ -305,6 +308,8 @@ pub struct StoreFacts {
     pub bytes: u64,
     /// Bytes of the write-ahead log.
     pub wal_bytes: u64,
+    /// Rows met since the start that could not be read.
+    pub damaged_rows: u64,
 }
 
 /// A snapshot for reading.

@@ -485,5 +485,5 @@ const fn may_back_off(event: &Event) -> bool {
 }
 
 fn damaged(id: JobId) -> StoreError {
-    StoreError::Damaged(format!("job {id} has no detail row"))
+    StoreError::DamagedRow(format!("job {id} has no detail row"))
 }

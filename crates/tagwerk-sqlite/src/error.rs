@@ -34,7 +34,7 @@ impl From<Fail> for StoreError {
         match fail {
             Fail::Sql(error) => store_error(&error),
             // Not `Damaged`: one bad row is no reason to take the store out of service.
-            Fail::Row(why) => Self::Other(why),
+            Fail::Row(why) => Self::DamagedRow(why),
             Fail::Store(error) => error,
         }
     }

@@ -289,8 +289,8 @@ pub(crate) fn open(path: &Path, options: &Options) -> Result<SqliteStore, OpenEr
     let setup = Setup { cache_bytes: options.cache_bytes, busy_timeout: options.busy_timeout };
     let conn = connect::writing(&path, setup).map_err(|error| opening.sql(&error))?;
     let secret = prepare(&opening, &conn, options)?;
-    let writer = Writer::new(conn).map_err(|fail| opening.fail(fail))?;
     let readers = SqliteReaders::new(path.clone(), options);
+    let writer = Writer::new(conn, readers.damaged()).map_err(|fail| opening.fail(fail))?;
     let checkpointer = Checkpointer::start(&path, options).map_err(|fail| opening.fail(fail))?;
     held.check().map_err(|error| OpenError::Store { path: path.clone(), error })?;
     Ok(SqliteStore::new(writer, Arc::new(readers), (secret, held, checkpointer)))

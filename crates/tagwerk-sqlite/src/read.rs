@@ -4,8 +4,9 @@ pub(crate) mod list;
 pub(crate) mod ready;
 mod snapshot;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use rusqlite::Connection;
@@ -16,6 +17,9 @@ use crate::error::{Fail, Res};
 use crate::lanes::Lanes;
 use crate::open::{OpenError, Options, beside};
 use snapshot::Snapshot;
+
+/// Damaged rows that are counted one by one: enough to see that it is not one row but the file.
+const DAMAGED_REMEMBERED: usize = 10_000;
 
 /// A connection that reads, and the lanes that it knows.
 pub(crate) struct Slot {
@@ -41,6 +45,28 @@ pub struct SqliteReaders {
     is_immutable: bool,
     pool: Mutex<Pool>,
     returned: Condvar,
+    damaged: Arc<Damaged>,
+}
+
+/// Ids of rows that cannot be read, as far as somebody has come across them.
+#[derive(Debug, Default)]
+pub(crate) struct Damaged(Mutex<BTreeSet<i64>>);
+
+impl Damaged {
+    /// Remembers one. Whether it is new; beyond a bound nothing is new.
+    pub(crate) fn note(&self, id: i64) -> bool {
+        let mut ids = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        ids.len() < DAMAGED_REMEMBERED && ids.insert(id)
+    }
+
+    /// A row was changed or removed from outside: who is still damaged will be met again.
+    pub(crate) fn forget(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    fn count(&self) -> u64 {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).len() as u64
+    }
 }
 
 struct Pool {
@@ -58,7 +84,13 @@ impl SqliteReaders {
             is_immutable: false,
             pool: Mutex::new(Pool { idle: Vec::new(), unopened: options.readers.max(1) }),
             returned: Condvar::new(),
+            damaged: Arc::default(),
         }
+    }
+
+    /// What this process has met that cannot be read; shared with the writer.
+    pub(crate) fn damaged(&self) -> Arc<Damaged> {
+        Arc::clone(&self.damaged)
     }
 
     /// Opens the first connection, to see whether the file can be read. A store in a folder that cannot be written has no

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::io::ErrorKind;
 use std::path::Path;
+use std::sync::Arc;
 
 use rusqlite::{Connection, ErrorCode};
 use tagwerk_engine::row::LaneId;
@@ -13,6 +14,7 @@ use crate::codec::job::{Decoder, Depth};
 use crate::error::{Fail, Res, extended_code};
 use crate::lanes::Lanes;
 use crate::open::beside;
+use crate::read::Damaged;
 
 const SELECT_SEQUENCE: &str = "SELECT next_job, commits FROM sequence WHERE id = 1";
 /// Changes when another connection has written.
@@ -49,6 +51,8 @@ pub(crate) struct Writer {
     pub(crate) given: HashMap<i64, (Level, Head)>,
     /// Rows that cannot be decoded: reported once, then passed over.
     pub(crate) damaged: HashSet<i64>,
+    /// The same for figures, with what readers have met.
+    seen_damaged: Arc<Damaged>,
     /// Lanes made in the open transaction.
     pub(crate) fresh_lanes: Vec<LaneId>,
     /// The open transaction has written something.
@@ -64,7 +68,7 @@ pub(crate) struct Writer {
 
 impl Writer {
     /// Takes over a connection to a store whose schema is in place.
-    pub(crate) fn new(conn: Connection) -> Res<Self> {
+    pub(crate) fn new(conn: Connection, seen_damaged: Arc<Damaged>) -> Res<Self> {
         let sequence = Sequence::read(&conn)?;
         let mut writer = Self {
             conn,
@@ -73,6 +77,7 @@ impl Writer {
             sequence,
             given: HashMap::new(),
             damaged: HashSet::new(),
+            seen_damaged,
             fresh_lanes: Vec::new(),
             has_written: false,
             runs: 0,
@@ -100,6 +105,7 @@ impl Writer {
     fn reload(&mut self) -> Res<()> {
         self.reloads += 1;
         self.damaged.clear();
+        self.seen_damaged.forget();
         self.sequence = Sequence::read(&self.conn)?;
         self.lanes = Lanes::default();
         self.lanes.refresh(&self.conn)?;
@@ -211,6 +217,7 @@ impl Writer {
 
     /// Remembers a row that cannot be decoded; says so once.
     pub(crate) fn note_damaged(&mut self, id: i64, why: &str) {
+        self.seen_damaged.note(id);
         if self.damaged.insert(id) {
             tracing::error!(job = id, why, "a row cannot be read and is passed over");
         }

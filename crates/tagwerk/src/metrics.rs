@@ -213,7 +213,9 @@ impl Metrics {
                 i64::try_from(scrape.facts.wal_bytes).unwrap_or(i64::MAX),
             ),
         ];
-        for (name, help, value) in gauges {
+        let damaged = i64::try_from(scrape.facts.damaged_rows).unwrap_or(i64::MAX);
+        let damaged = ("damaged_rows", "Rows met since the start that could not be read", damaged);
+        for (name, help, value) in gauges.into_iter().chain([damaged]) {
             let gauge = Gauge::<i64, AtomicI64>::default();
             gauge.set(value);
             registry.register(name, help, gauge);

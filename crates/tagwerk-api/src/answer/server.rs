@@ -157,6 +157,8 @@ pub struct StoreStats {
     pub size_bytes: Option<i64>,
     /// Bytes of the write-ahead log.
     pub wal_bytes: Option<i64>,
+    /// Rows met since the start that could not be read. Lists show them as damaged.
+    pub damaged_rows: i64,
 }
 
 /// Group commit since the server's start.

@@ -34,6 +34,7 @@ pub(super) struct Snapshot<'a> {
 pub(super) struct View<'a> {
     pub(super) conn: &'a rusqlite::Connection,
     pub(super) lanes: &'a crate::lanes::Lanes,
+    pub(super) damaged: &'a super::Damaged,
 }
 
 impl<'a> Snapshot<'a> {
@@ -48,7 +49,7 @@ impl<'a> Snapshot<'a> {
 
     fn view(&self) -> Res<View<'_>> {
         let slot = self.slot.as_ref().ok_or_else(|| Fail::Row("the snapshot is over".to_owned()))?;
-        Ok(View { conn: &slot.conn, lanes: &slot.lanes })
+        Ok(View { conn: &slot.conn, lanes: &slot.lanes, damaged: &self.readers.damaged })
     }
 }
 
@@ -78,7 +79,10 @@ impl View<'_> {
     pub(super) fn listed(&self, id: JobId, depth: Depth) -> Res<Option<Listed>> {
         match self.full(id, depth) {
             Ok(found) => Ok(found.map(|job| Listed::Job(Box::new(job)))),
-            Err(Fail::Row(why)) => Ok(Some(Listed::Damaged { id, why })),
+            Err(Fail::Row(why)) => {
+                self.damaged.note(id.0);
+                Ok(Some(Listed::Damaged { id, why }))
+            }
             Err(fail) => Err(fail),
         }
     }
@@ -222,6 +226,7 @@ impl View<'_> {
             schema,
             bytes: bytes(&readers.path),
             wal_bytes: bytes(&beside(&readers.path, "-wal")),
+            damaged_rows: readers.damaged.count(),
         })
     }
 }

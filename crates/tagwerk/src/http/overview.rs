@@ -157,6 +157,7 @@ fn store(facts: StoreFacts) -> StoreStats {
         schema: facts.schema,
         size_bytes: i64::try_from(facts.bytes).ok(),
         wal_bytes: i64::try_from(facts.wal_bytes).ok(),
+        damaged_rows: i64::try_from(facts.damaged_rows).unwrap_or(i64::MAX),
     }
 }
 

@@ -70,6 +70,7 @@ impl From<EngineError> for Refused {
             EngineError::StoreFull => Code::StoreFull,
             EngineError::StoreReadOnly => Code::StoreReadOnly,
             EngineError::StoreDamaged => Code::StoreDamaged,
+            EngineError::JobDamaged => Code::JobDamaged,
             EngineError::OutcomeUnknown => Code::OutcomeUnknown,
             EngineError::Internal => Code::InternalError,
         };
@@ -85,6 +86,7 @@ impl From<&StoreError> for Refused {
             StoreError::Full => Code::StoreFull,
             StoreError::ReadOnly => Code::StoreReadOnly,
             StoreError::Damaged(_) => Code::StoreDamaged,
+            StoreError::DamagedRow(_) => Code::JobDamaged,
             StoreError::OutcomeUnknown => Code::OutcomeUnknown,
             StoreError::Conflict | StoreError::Other(_) => Code::InternalError,
         };

@@ -88,6 +88,7 @@ pub(in crate::openapi) fn stats() -> Value {
             schema: 1,
             size_bytes: Some(1_048_576),
             wal_bytes: Some(65_536),
+            damaged_rows: 0,
         },
         services: vec![retention],
     })

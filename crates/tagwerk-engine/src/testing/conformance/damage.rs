@@ -66,6 +66,7 @@ pub fn f151_a_damaged_row_is_shown_as_damaged(bench: &mut dyn Bench) {
         let damaged: Vec<bool> = shown.iter().map(|row| matches!(row, Listed::Damaged { .. })).collect();
         assert_eq!(damaged, [false, true, false]);
     }
+    assert_eq!(read(bench, |view| view.facts().expect("facts").damaged_rows), 1);
 }
 
 /// F151: whoever asks for it by its number gets an error, and whoever asks for others gets them.
@@ -73,6 +74,6 @@ pub fn f151_only_who_asks_for_a_damaged_row_fails(bench: &mut dyn Bench) {
     let rows = write(bench, |tx| add(tx, &vec![job(); 2]));
     bench.damage(rows[0].job.id);
     let failed = undo(bench, |tx| tx.load(&[rows[1].job.id, rows[0].job.id]));
-    assert!(matches!(failed, Err(StoreError::Other(_))), "{failed:?}");
+    assert!(matches!(failed, Err(StoreError::DamagedRow(_))), "{failed:?}");
     assert_eq!(undo(bench, |tx| tx.load(&ids(&rows[1..])).expect("rows are read")), [Some(rows[1].clone())]);
 }

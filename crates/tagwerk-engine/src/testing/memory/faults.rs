@@ -101,6 +101,7 @@ fn copy(error: &StoreError) -> StoreError {
         StoreError::Damaged(what) => StoreError::Damaged(what.clone()),
         StoreError::Conflict => StoreError::Conflict,
         StoreError::OutcomeUnknown => StoreError::OutcomeUnknown,
+        StoreError::DamagedRow(what) => StoreError::DamagedRow(what.clone()),
         StoreError::Other(what) => StoreError::Other(what.clone()),
     }
 }

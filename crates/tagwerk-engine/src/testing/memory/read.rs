@@ -131,7 +131,8 @@ impl Read for MemoryRead {
     }
 
     fn facts(&mut self) -> StoreResult<StoreFacts> {
-        Ok(StoreFacts { engine: "memory".to_owned(), schema: 1, bytes: 0, wal_bytes: 0 })
+        let damaged_rows = self.state.damaged.len() as u64;
+        Ok(StoreFacts { engine: "memory".to_owned(), schema: 1, bytes: 0, wal_bytes: 0, damaged_rows })
     }
 }
 

@@ -86,7 +86,7 @@ impl Tx for MemoryTx<'_> {
     fn load(&mut self, ids: &[JobId]) -> StoreResult<Vec<Option<JobRow>>> {
         self.reach(Point::Method("load"))?;
         if let Some(id) = ids.iter().find(|id| self.state.damaged.contains(id)) {
-            return self.fail(StoreError::Other(format!("the row of job {id} is damaged")));
+            return self.fail(StoreError::DamagedRow(format!("the row of job {id} is damaged")));
         }
         Ok(ids.iter().map(|id| self.state.row(*id).cloned()).collect())
     }

@@ -210,6 +210,11 @@ mod needs_sqlite3 {
         assert_eq!(shown, [1, 3, 4, 5], "{damage}: {page}");
         assert_eq!(page["damaged"][0]["id"], 2, "{damage}: {page}");
         client.get("/jobs/2").problem(500, "job-damaged");
+        for call in ["complete", "cancel"] {
+            client.post(&format!("/jobs/2/{call}"), &json!({})).problem(500, "job-damaged");
+        }
+        client.get("/readyz").expect(200);
+        assert_eq!(client.get("/stats").expect(200)["store"]["damaged_rows"], 1, "{damage}");
         let taken: Vec<Held> = (0..4).map(|_| take(&mut client, "w", "q")).collect();
         assert_eq!(taken.iter().map(|held| held.id).collect::<Vec<_>>(), [1, 3, 4, 5], "{damage}");
         for held in taken {
