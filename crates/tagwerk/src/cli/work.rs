@@ -86,7 +86,7 @@ pub(crate) struct Work {
     #[arg(long, value_name = "TIME", value_parser = seconds, default_value = "10s")]
     grace: Seconds,
     /// End after so many jobs
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     max_jobs: Option<u64>,
     /// Claim no more after this time, and end when what runs has ended
     #[arg(long = "for", value_name = "TIME", value_parser = seconds)]

@@ -130,6 +130,7 @@ fn wrong_arguments_are_usage_errors_and_try_nothing() {
         (&["types", "set", "t", "--unset", "colour"], "max-retries"),
         (&["work", "--queue", "q"], "COMMAND"),
         (&["work", "--concurrency", "0", "--", "true"], "--concurrency"),
+        (&["work", "--max-jobs", "0", "--", "true"], "--max-jobs"),
         (&["jbos"], "jobs"),
     ] {
         let ran = run(&server, args);
