@@ -63,8 +63,8 @@ pub(crate) fn execute(
     messages: &[&Message],
     around: &Surroundings<'_>,
 ) -> StoreResult<Done> {
-    let types = put_types(tx, env, messages)?;
-    let known = env.types;
+    let Put { types, known } = put_types(tx, env, messages)?;
+    let mut known = known.into_iter();
     let env = Env { types: types.as_ref().unwrap_or(env.types), ..*env };
     let mut work = Work::new(tx, &env);
     let overdue = match around.services {
@@ -74,11 +74,19 @@ pub(crate) fn execute(
     let mut outputs = Vec::with_capacity(messages.len());
     preload(&mut work, messages)?;
     for message in messages {
-        outputs.push(act(&mut work, message, known)?);
+        outputs.push(act(&mut work, message, &mut known)?);
     }
     work.flush()?;
-    let parked = serve_parked(&mut work, around)?;
+    let offered = work.effects.readied.clone();
+    let mut parked = serve_parked(&mut work, around)?;
     serve_new(&mut work, (messages, &mut outputs), around)?;
+    // What a repeated claim found to be over is for the next batch.
+    for (lane, n) in &work.effects.readied {
+        let fresh = n.saturating_sub(offered.get(lane).copied().unwrap_or_default());
+        if fresh > 0 {
+            *parked.left.entry(lane.clone()).or_default() += fresh;
+        }
+    }
     let retention = match around.services {
         Services::Off | Services::Time => None,
         Services::TimeAndRetention => {
@@ -89,23 +97,28 @@ pub(crate) fn execute(
     Ok(Done { outputs, parked, effects: work.finish()?, types, overdue, retention })
 }
 
-/// Writes type settings first, so that all other commands of the batch see them. Returns them if they changed.
-fn put_types(
-    tx: &mut dyn Tx,
-    env: &Env<'_>,
-    messages: &[&Message],
-) -> StoreResult<Option<HashMap<String, TypeSettings>>> {
+/// What writing type settings led to.
+struct Put {
+    /// All settings, if they changed.
+    types: Option<HashMap<String, TypeSettings>>,
+    /// For each write in order: whether there were settings before.
+    known: Vec<bool>,
+}
+
+/// Writes type settings first, so that all other commands of the batch see them.
+fn put_types(tx: &mut dyn Tx, env: &Env<'_>, messages: &[&Message]) -> StoreResult<Put> {
+    let mut known = Vec::new();
     let mut types: Option<HashMap<String, TypeSettings>> = None;
     for message in messages {
         let Message::PutType(PutType { kind, settings }, _) = message else { continue };
-        tx.put_type(kind, settings.as_ref())?;
+        known.push(tx.put_type(kind, settings.as_ref())?);
         let types = types.get_or_insert_with(|| env.types.clone());
         match settings {
             Some(settings) => types.insert(kind.clone(), settings.clone()),
             None => types.remove(kind),
         };
     }
-    Ok(types)
+    Ok(Put { types, known })
 }
 
 /// Reads all rows that the batch names in one go.
@@ -128,12 +141,16 @@ fn preload(work: &mut Work<'_>, messages: &[&Message]) -> StoreResult<()> {
 }
 
 /// Everything but handing out.
-fn act(work: &mut Work<'_>, message: &Message, known: &HashMap<String, TypeSettings>) -> StoreResult<Output> {
+fn act(
+    work: &mut Work<'_>,
+    message: &Message,
+    known: &mut impl Iterator<Item = bool>,
+) -> StoreResult<Output> {
     Ok(match message {
         Message::Enqueue(command, _) => Output::Enqueue(enqueue::enqueue(work, command)?),
         Message::Work(command, _) => Output::Work(worker_calls(work, command)?),
         Message::Operate(call, _) => Output::Operate(operate::operate(work, call)?),
-        Message::PutType(put, _) => Output::PutType(known.contains_key(&put.kind)),
+        Message::PutType(..) => Output::PutType(known.next().unwrap_or_default()),
         Message::GiveBack(leases) => {
             for (id, bits) in leases {
                 calls::give_back(work, *id, *bits)?;
@@ -176,7 +193,8 @@ fn serve_parked(work: &mut Work<'_>, around: &Surroundings<'_>) -> StoreResult<S
         if claims.is_empty() {
             return Ok(Served { answers, left: round.left() });
         }
-        let given = claim::serve(work, &wishes(&claims, around))?;
+        let wishes = wishes(&work.effects, &claims, around);
+        let given = claim::serve(work, &wishes)?;
         for ((position, claim), answer) in positions.into_iter().zip(claims).zip(given) {
             round.tried(position, claim, &answer);
             answers.push((position, answer));
@@ -184,8 +202,13 @@ fn serve_parked(work: &mut Work<'_>, around: &Surroundings<'_>) -> StoreResult<S
     }
 }
 
-fn wishes<'c>(claims: &[&'c Claim], around: &Surroundings<'_>) -> Vec<Wish<'c>> {
-    claims.iter().map(|claim| Wish { claim, avoid: (around.avoid)(&claim.worker) }).collect()
+fn wishes<'c>(effects: &Effects, claims: &[&'c Claim], around: &Surroundings<'_>) -> Vec<Wish<'c>> {
+    let wish = |claim: &&'c Claim| {
+        let mut avoid = (around.avoid)(&claim.worker);
+        avoid.extend(effects.released.iter().filter(|(who, _)| *who == claim.worker).map(|(_, id)| *id));
+        Wish { claim, avoid }
+    };
+    claims.iter().map(wish).collect()
 }
 
 /// Serves the claims of the batch.
@@ -207,7 +230,8 @@ fn serve_new(
             claims.push(claim);
         }
     }
-    let given = claim::serve(work, &wishes(&claims, around))?;
+    let wishes = wishes(&work.effects, &claims, around);
+    let given = claim::serve(work, &wishes)?;
     for (output, answer) in asked.into_iter().zip(given) {
         match output {
             Output::Work(work) => work.claimed = Some(answer),

@@ -213,7 +213,8 @@ pub struct Work {
     pub claim: Option<Claim>,
 }
 
-/// Answer to one accepted [`WorkerCall`]. The payload is there only if it was the only call, without a claim.
+/// Answer to one accepted [`WorkerCall`]. The payload is there only if it was the only call, without a claim; for a
+/// heartbeat only the row is.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WorkerAnswer {
     /// The job as it is now.

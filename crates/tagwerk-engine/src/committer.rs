@@ -15,7 +15,7 @@ use std::time::Duration;
 use tagwerk_core::{JobId, Timestamp, limits};
 
 use crate::batch::{self, Done, Output, Services, Surroundings};
-use crate::clockwork::Clockwork;
+use crate::clockwork::{Clockwork, Reading};
 use crate::command::{ClaimAnswer, EngineError};
 use crate::engine::Shared;
 use crate::exec::retention::Sweep;
@@ -60,10 +60,15 @@ pub struct Committer {
     types: HashMap<String, TypeSettings>,
     clockwork: Clockwork,
     avoid: HashMap<String, Vec<(JobId, Timestamp)>>,
+    /// Leases that a repeated claim was given again, and until when that matters: their worker has them, whatever becomes of
+    /// the first answer, which a slow connection may hold for a while.
+    replayed: HashMap<(JobId, tagwerk_core::LeaseBits), Timestamp>,
     sweep: Sweep,
     retention_due: Duration,
     behind: bool,
     draining: bool,
+    /// The last batch failed as a whole: what time asks for is tried again at the next tick, not at once.
+    failed: bool,
 }
 
 impl Committer {
@@ -91,20 +96,25 @@ impl Committer {
             types,
             clockwork,
             avoid: HashMap::new(),
+            replayed: HashMap::new(),
             sweep: Sweep::default(),
             retention_due: monotonic,
             behind: false,
             draining: false,
+            failed: false,
         })
     }
 
     /// How long the thread may sleep before the next [`Committer::step`] if nothing comes in.
     #[must_use]
     pub fn patience(&self) -> Duration {
+        let tick = Duration::from_millis(limits::SERVED_UNTIL_EVERY_MS.unsigned_abs());
+        if self.failed {
+            return tick;
+        }
         if self.behind || self.parked.is_behind() {
             return Duration::ZERO;
         }
-        let tick = Duration::from_millis(limits::SERVED_UNTIL_EVERY_MS.unsigned_abs());
         let (due, deadline) = self.parked.next_wake();
         let until_due = due.map_or(tick, |due| {
             let ms = due.since_ms(self.ports.clock.now()).max(0);
@@ -131,9 +141,12 @@ impl Committer {
             answer_empty(parked);
         }
         self.replace_repeated(&messages);
+        self.keep_replayed(&mut messages);
         let services =
             if monotonic >= self.retention_due { Services::TimeAndRetention } else { Services::Time };
-        match self.guarded(&messages.iter().collect::<Vec<_>>(), services) {
+        let done = self.guarded(&messages.iter().collect::<Vec<_>>(), services);
+        self.failed = done.is_err();
+        match done {
             Ok(done) => self.deliver(messages, done),
             Err(error) => self.recover(messages, &error),
         }
@@ -148,16 +161,19 @@ impl Committer {
     /// about fails alone and the queue goes on.
     fn guarded(&mut self, messages: &[&Message], services: Services) -> StoreResult<Done> {
         // What the transaction touched is rolled back when it is dropped; everything else is changed only after it.
-        std::panic::catch_unwind(AssertUnwindSafe(|| self.attempt(messages, services)))
-            .unwrap_or_else(|_| Err(StoreError::Other("the engine panicked; this is a bug".into())))
+        let (done, committed) =
+            std::panic::catch_unwind(AssertUnwindSafe(|| self.attempt(messages, services)))
+                .unwrap_or_else(|_| Err(StoreError::Other("the engine panicked; this is a bug".into())))?;
+        self.after_commit(&committed, messages.len());
+        Ok(done)
     }
 
     /// One transaction.
-    fn attempt(&mut self, messages: &[&Message], services: Services) -> StoreResult<Done> {
+    fn attempt(&mut self, messages: &[&Message], services: Services) -> StoreResult<(Done, Committed)> {
         let started = self.ports.clock.monotonic();
         let now = self.ports.clock.now();
         let reading = self.clockwork.read(now, started);
-        let unsaved = self.shared.registry().unsaved();
+        let unsaved = if reading.mark_served { self.shared.registry().unsaved() } else { Vec::new() };
         let env = Env {
             now,
             settings: &self.settings,
@@ -177,8 +193,14 @@ impl Committer {
             tx.set_served(now, &unsaved)?;
         }
         tx.commit()?;
-        self.clockwork.committed(&reading);
-        if moved > 0 {
+        Ok((done, Committed { reading, moved, started }))
+    }
+
+    /// Books what was committed. Outside of what is tried again: it is done once, whatever happens here.
+    fn after_commit(&mut self, committed: &Committed, commands: usize) {
+        let Committed { reading, moved, started } = committed;
+        self.clockwork.committed(reading);
+        if *moved > 0 {
             tracing::info!(ms = reading.shift_ms, leases = moved, "moved live leases along with the clock");
         }
         if reading.mark_served {
@@ -186,10 +208,9 @@ impl Committer {
         }
         let finished = self.ports.clock.monotonic();
         self.shared.committed(finished);
-        if !messages.is_empty() {
-            self.ports.observer.committed(messages.len(), finished.saturating_sub(started));
+        if commands > 0 {
+            self.ports.observer.committed(commands, finished.saturating_sub(*started));
         }
-        Ok(done)
     }
 
     /// A batch failed as a whole. Tries its commands one by one where that can help.
@@ -240,6 +261,7 @@ impl Committer {
         self.shared.parked(self.parked.len());
         for (parked, answer) in served {
             self.shared.registry().claimed(&parked.claim, now);
+            self.note_replayed(&answer, now);
             undelivered.keep(parked.reply.answer(Ok(answer)).err());
         }
         self.parked.leave(done.parked.left);
@@ -262,6 +284,7 @@ impl Committer {
         match answered {
             (Message::Claim(claim, reply), Output::Claim(answer)) => {
                 self.shared.registry().claimed(&claim, now);
+                self.note_replayed(&answer, now);
                 let waits =
                     answer.jobs.is_empty() && claim.wait_ms > 0 && !self.draining && self.parked.has_room();
                 if waits {
@@ -274,6 +297,9 @@ impl Committer {
             (Message::Work(command, reply), Output::Work(answer)) => {
                 if let Some(claim) = &command.claim {
                     self.shared.registry().claimed(claim, now);
+                }
+                if let Some(claimed) = &answer.claimed {
+                    self.note_replayed(claimed, now);
                 }
                 undelivered.keep(
                     reply
@@ -327,9 +353,39 @@ impl Committer {
         }
     }
 
+    /// A lease that was given again under its `request_id` is not given back for the answer that got lost before.
+    fn keep_replayed(&mut self, messages: &mut [Message]) {
+        for message in messages {
+            if let Message::GiveBack(leases) = message {
+                leases.retain(|lease| !self.replayed.contains_key(lease));
+            }
+        }
+    }
+
+    fn note_replayed(&mut self, answer: &ClaimAnswer, now: Timestamp) {
+        if !answer.replayed {
+            return;
+        }
+        self.replayed.retain(|_, until| *until > now);
+        for claimed in &answer.jobs {
+            let job = &claimed.job.row.job;
+            if let Some(lease) = &job.lease {
+                self.replayed.insert((job.id, lease.bits), lease.ends_at().plus_ms(limits::HOUR_MS));
+            }
+        }
+    }
+
     fn answer_parked(&mut self) {
         self.parked.take_all().into_iter().for_each(answer_empty);
     }
+}
+
+/// A transaction that was committed.
+struct Committed {
+    reading: Reading,
+    /// Leases that were moved along with the clock.
+    moved: u64,
+    started: Duration,
 }
 
 /// Leases in answers that nobody received.
@@ -360,7 +416,12 @@ fn answer_empty(parked: ParkedClaim) {
 }
 
 fn refuse_new_work(messages: Vec<Message>) -> Vec<Message> {
-    let (new, rest): (Vec<_>, Vec<_>) = messages.into_iter().partition(Message::begins_work);
+    let (new, mut rest): (Vec<_>, Vec<_>) = messages.into_iter().partition(Message::begins_work);
+    for message in &mut rest {
+        if let Message::Work(command, _) = message {
+            command.claim = None;
+        }
+    }
     for message in new {
         refuse(message, &EngineError::Draining);
     }

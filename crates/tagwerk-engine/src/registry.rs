@@ -85,13 +85,12 @@ impl Registry {
                 self.unsaved.insert(ALL_QUEUES.to_owned(), now);
             }
             Some(queues) => {
-                for queue in queues.iter().take(limits::LIST_PAGE_DEFAULT as usize) {
-                    if self.queue_claims.len() < limits::WORKERS_REMEMBERED
-                        || self.queue_claims.contains_key(queue)
-                    {
-                        self.queue_claims.insert(queue.clone(), now);
-                        self.unsaved.insert(queue.clone(), now);
+                for queue in queues {
+                    if self.queue_claims.len() >= limits::WORKERS_REMEMBERED {
+                        forget_oldest(&mut self.queue_claims);
                     }
+                    self.queue_claims.insert(queue.clone(), now);
+                    self.unsaved.insert(queue.clone(), now);
                 }
             }
         }
@@ -126,5 +125,14 @@ impl Registry {
 
     pub(crate) fn saved(&mut self) {
         self.unsaved.clear();
+    }
+}
+
+/// Makes room: the quarter that was seen longest ago goes, so that made-up names do not keep real ones out.
+fn forget_oldest(seen: &mut HashMap<String, Timestamp>) {
+    let mut times: Vec<Timestamp> = seen.values().copied().collect();
+    times.sort_unstable();
+    if let Some(cutoff) = times.get(times.len() / 4).copied() {
+        seen.retain(|_, at| *at > cutoff);
     }
 }

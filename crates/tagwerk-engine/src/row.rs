@@ -78,7 +78,7 @@ pub struct Subject {
 }
 
 /// The cold part of a job: written once at the enqueue, the payload again only by a replacing enqueue or a retry.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Default)]
 pub struct Detail {
     /// JSON text, byte for byte as it came.
     pub payload: String,

@@ -29,6 +29,8 @@ pub(crate) enum View {
     Whole,
     /// The payload is left empty: bulk answers, whose size must not depend on payloads.
     WithoutPayload,
+    /// Only the row: the answer to a heartbeat, which is sent often and shows nothing of the rest.
+    RowOnly,
 }
 
 impl View {
@@ -89,6 +91,8 @@ pub(crate) struct Work<'a> {
     payloads: Vec<PayloadWrite>,
     ledger: BTreeMap<LaneId, Tally>,
     pub(crate) effects: Effects,
+    /// Rounds in which claims met jobs past their maximum age.
+    pub(crate) expired_by_claims: usize,
 }
 
 impl<'a> Work<'a> {
@@ -106,6 +110,7 @@ impl<'a> Work<'a> {
             payloads: Vec::new(),
             ledger: BTreeMap::new(),
             effects: Effects::default(),
+            expired_by_claims: 0,
         }
     }
 
@@ -200,6 +205,7 @@ impl<'a> Work<'a> {
         let detail = match view {
             View::Whole => self.detail(id)?.clone(),
             View::WithoutPayload => self.detail_without_payload(id)?,
+            View::RowOnly => Detail::default(),
         };
         let row = self.row(id).cloned().ok_or_else(|| damaged(id))?;
         Ok(Box::new(FullJob { row, detail }))
@@ -246,7 +252,6 @@ impl<'a> Work<'a> {
     /// Brings a job up to date with time: an attempt that is over ends, a pending job past its maximum age expires.
     pub(crate) fn settle(&mut self, id: JobId) -> StoreResult<()> {
         while let Some(event) = self.row(id).and_then(|row| tagwerk_core::overdue(&row.job, self.env.now)) {
-            self.load_details(&[id])?;
             match self.judge(id, &event)? {
                 Ok(step) => self.record(id, &event, step),
                 Err(rejection) => {
@@ -276,7 +281,8 @@ impl<'a> Work<'a> {
 
     /// Back-off of a job: each field by itself from job, type and server.
     fn retry_policy(&mut self, id: JobId) -> StoreResult<RetryPolicy> {
-        let of_job = self.detail(id)?.retry;
+        // A bulk of failures must not keep a thousand payloads for three numbers each.
+        let of_job = self.detail_without_payload(id)?.retry;
         let of_type = self
             .row(id)
             .and_then(|row| self.env.types.get(&*row.lane.kind))
@@ -287,6 +293,9 @@ impl<'a> Work<'a> {
 
     /// Takes over a decision with everything that belongs to it.
     pub(crate) fn record(&mut self, id: JobId, event: &Event, step: Step) {
+        if step.answer == Answer::Replayed {
+            return;
+        }
         let Some(Some(entry)) = self.entries.get_mut(&id) else { return };
         let before = std::mem::replace(&mut entry.after.job, step.job);
         mark(&mut self.dirty, id, entry);

@@ -36,8 +36,8 @@ pub fn document() -> Value {
 fn about() -> String {
     format!(
         "A persistent job queue over HTTP. JSON in, JSON out; times are RFC 3339 in UTC with milliseconds, lengths of \
-         time are seconds and may have fractions. Unknown fields are refused, except in `complete`, `fail`, `release` \
-         and `heartbeat`, which ignore them and name them in the header `Tagwerk-Ignored`. Errors are problems of RFC \
+         time are seconds and may have fractions. Unknown fields are refused, except in reports (`complete`, `fail`, \
+         `release`, `heartbeat`, single or in bulk), which ignore them and name them in the header `Tagwerk-Ignored`. Errors are problems of RFC \
          9457 with one of these codes:\n\n{}",
         markdown()
     )
@@ -142,11 +142,18 @@ fn response(answer: &Answer) -> Value {
         content["example"] = example();
     }
     let mut response = json!({"description": answer.about, "content": {media: content}});
-    if !answer.headers.is_empty() {
-        response["headers"] = headers(answer.headers);
+    let mut sent = answer.headers.to_vec();
+    if matches!(answer.shape, Shape::Of("Job" | "Enqueued") | Shape::OrNull("ClaimedJob")) {
+        sent.push(ETAG);
+    }
+    if !sent.is_empty() {
+        response["headers"] = headers(&sent);
     }
     response
 }
+
+/// Sent with every single job.
+const ETAG: Header = Header { name: "ETag", about: "The job's version in quotes, as `If-Match` takes it." };
 
 fn headers(headers: &[Header]) -> Value {
     let header = |header: &Header| {

@@ -5,7 +5,7 @@ use super::route::{Answer, Group, Header, Method, Route, Shape, answer, body};
 use crate::problem::Code;
 
 const RETRY_AFTER: Header =
-    Header { name: "Retry-After", about: "With `null`: seconds after which to ask again." };
+    Header { name: "Retry-After", about: "When nothing was claimable: seconds after which to ask again." };
 const NEXT_DUE: Header = Header {
     name: "Tagwerk-Next-Due",
     about: "With `null`: when the next job that this claim could get is due.",
@@ -92,7 +92,10 @@ pub(super) const ROUTES: &[Route] = &[
         summary: "Claim several jobs",
         about: "As a single claim, for up to `max_jobs` jobs.",
         body: Some(body("BulkClaimRequest", examples::claim_bulk)),
-        answers: &[answer(200, "The jobs with their leases.", "BulkClaimAnswer", examples::claimed_bulk)],
+        answers: &[Answer {
+            headers: &[RETRY_AFTER, NEXT_DUE],
+            ..answer(200, "The jobs with their leases.", "BulkClaimAnswer", examples::claimed_bulk)
+        }],
         problems: &[Code::TooManyWaiting],
         ..Route::EMPTY
     },

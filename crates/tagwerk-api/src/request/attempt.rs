@@ -45,7 +45,7 @@ pub struct CompleteRequest {
     /// Token of the claim. Without it the report counts only if it can be nobody else's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lease: Option<LeaseToken>,
-    /// If given, must be the claim's.
+    /// Looked at only without `lease`: it must then be the claim's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub worker_id: Option<String>,
     /// What came of it, at most 64 KiB.
@@ -60,7 +60,7 @@ pub struct FailRequest {
     /// Token of the claim. Without it the report counts only if it can be nobody else's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lease: Option<LeaseToken>,
-    /// If given, must be the claim's.
+    /// Looked at only without `lease`: it must then be the claim's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub worker_id: Option<String>,
     /// What went wrong: text or any JSON. Cut to 16 KiB.
@@ -81,7 +81,7 @@ pub struct ReleaseRequest {
     /// Token of the claim. Without it the report counts only if it can be nobody else's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lease: Option<LeaseToken>,
-    /// If given, must be the claim's.
+    /// Looked at only without `lease`: it must then be the claim's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub worker_id: Option<String>,
     /// Not handed out again before this time has passed.
@@ -143,7 +143,7 @@ pub struct ReportEntry {
     /// Token of the claim.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lease: Option<LeaseToken>,
-    /// If given, must be the claim's.
+    /// Looked at only without `lease`: it must then be the claim's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub worker_id: Option<String>,
     /// `completed`: what came of it, at most 64 KiB.

@@ -18,7 +18,7 @@ pub struct CancelRequest {
     /// Free the idempotency key, whatever its scope says.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub free_key: Option<bool>,
-    /// Only if the job still has this version.
+    /// Only if the job still has this version; compared where the call would change something.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seen_version: Option<i64>,
 }
@@ -31,7 +31,7 @@ pub struct RetryRequest {
     /// Why, for the history.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// A new payload; the old one is kept in the history. `null` keeps the payload.
+    /// A new payload; the old one is kept in the store (table `payload_old`). `null` keeps the payload.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Json, required = false)]
     pub payload: Option<Json>,
@@ -48,7 +48,7 @@ pub struct DiscardRequest {
     /// Free the idempotency key, whatever its scope says.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub free_key: Option<bool>,
-    /// Only if the job still has this version.
+    /// Only if the job still has this version; compared where the call would change something.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seen_version: Option<i64>,
 }
@@ -58,7 +58,7 @@ pub struct DiscardRequest {
 pub struct ForceFailRequest {
     /// Why; becomes the job's error.
     pub reason: String,
-    /// Only if the job still has this version.
+    /// Only if the job still has this version; compared where the call would change something.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seen_version: Option<i64>,
 }

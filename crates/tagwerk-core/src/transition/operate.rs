@@ -6,7 +6,7 @@ use crate::{
 };
 
 /// Judges an action. A version that was seen is compared only where the action would change something, so that a
-/// second click hears what became of the first instead of "look again".
+/// second click hears what became of the first instead of "look again". A deletion always changes something.
 pub(super) fn operate(
     job: &Job,
     action: &Action,
@@ -15,7 +15,7 @@ pub(super) fn operate(
 ) -> Result<Step, Rejection> {
     let step = act(job, action, now)?;
     match seen_version {
-        Some(seen) if seen != job.version && step.answer == Answer::Done => {
+        Some(seen) if seen != job.version && (step.answer == Answer::Done || *action == Action::Delete) => {
             Err(Rejection::VersionChanged { seen, current: job.version })
         }
         _ => Ok(step),

@@ -49,6 +49,7 @@ pub(crate) fn worker_call(
         Answer::Done => keep_note(work, id, &call.said),
     }
     work.effects.heard.extend(worker);
+    let view = if matches!(call.said, Said::Heartbeat { .. }) { View::RowOnly } else { view };
     Ok(Ok(WorkerAnswer { job: work.full(id, view)?, replayed: answer == Answer::Replayed }))
 }
 
@@ -63,9 +64,10 @@ pub(crate) fn give_back(work: &mut Work<'_>, id: JobId, bits: LeaseBits) -> Stor
     let hash = report_hash(&outcome, None);
     let event = Event::Report(Caller::Live(bits), Report { outcome, hash });
     if let Ok(step) = work.judge(id, &event)? {
+        let known = work.effects.released.len();
         work.record(id, &event, step);
         // The worker never saw it, so it is not to be kept from it.
-        work.effects.released.pop();
+        work.effects.released.truncate(known);
     }
     Ok(())
 }

@@ -102,7 +102,10 @@ fn fill(work: &mut Work<'_>, open: &mut [Open<'_>]) -> StoreResult<bool> {
         for row in rows {
             expired |= !hand_out(work, claim, &row)?;
         }
-        claim.done = !expired || claim.ids.len() >= claim.wish.claim.max_jobs;
+        // What else has expired is for the sweep, which is bounded.
+        work.expired_by_claims += usize::from(expired);
+        let tired = work.expired_by_claims >= limits::OVERDUE_PER_BATCH;
+        claim.done = !expired || tired || claim.ids.len() >= claim.wish.claim.max_jobs;
         again |= !claim.done;
     }
     work.flush()?;
@@ -163,7 +166,12 @@ fn grant(work: &mut Work<'_>, claim: &Claim, id: JobId) -> StoreResult<Grant> {
 
 fn answer(work: &mut Work<'_>, claim: &Open<'_>) -> StoreResult<ClaimAnswer> {
     if claim.ids.is_empty() {
-        let next_due_at = work.tx.next_due(work.env.now, &claim.wish.claim.filter)?;
+        let next_due_at = if work.expired_by_claims >= limits::OVERDUE_PER_BATCH {
+            // There may be more behind what has expired: the next batch looks again.
+            Some(work.env.now)
+        } else {
+            work.tx.next_due(work.env.now, &claim.wish.claim.filter)?
+        };
         return Ok(ClaimAnswer { next_due_at, ..ClaimAnswer::default() });
     }
     work.load_details(&claim.ids)?;

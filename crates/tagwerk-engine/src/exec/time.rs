@@ -24,7 +24,6 @@ pub(crate) fn end_overdue(work: &mut Work<'_>) -> StoreResult<Backlog> {
     for row in rows {
         work.adopt(row);
     }
-    work.load_details(&ids)?;
     for id in ids {
         work.settle(id)?;
     }

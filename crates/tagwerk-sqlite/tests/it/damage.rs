@@ -53,7 +53,9 @@ fn f151_damaged_rows_of_every_kind_are_shown_and_passed_over() {
         assert_eq!(taken.len(), if hot { 4 } else { 5 }, "{damage}");
         let mut tx = bench.store().begin().expect("a transaction");
         if hot {
-            assert!(matches!(tx.load(&[JobId(2)]), Err(StoreError::DamagedRow(why)) if why.contains("job 2")));
+            assert!(
+                matches!(tx.load(&[JobId(2)]), Err(StoreError::DamagedRow(why)) if why.contains("job 2"))
+            );
         }
     }
 }

@@ -73,7 +73,7 @@ pub(crate) struct Retry {
     /// Why, for the history
     #[arg(long, value_name = "TEXT")]
     note: Option<String>,
-    /// A new payload: JSON, or @FILE, or - for stdin; the old one is kept in the history
+    /// A new payload: JSON, or @FILE, or - for stdin; the old one is kept in the store
     #[arg(long, value_name = "JSON", allow_hyphen_values = true)]
     payload: Option<String>,
     /// A new number of retries

@@ -10,7 +10,7 @@ use crate::serve::StartError;
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Settings come from the file, then TAGWERK_… variables, then flags; the last one wins.
-Prints `listening on http://ADDRESS` when it is ready. Ends on SIGTERM or SIGINT after it has answered what it was asked.
+Prints `listening on http://ADDRESS` (or `listening on unix:PATH`) when it is ready. Ends on SIGTERM or SIGINT after it has answered what it was asked.
 
 Exit codes:
   0  ended as it was told

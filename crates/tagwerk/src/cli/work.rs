@@ -64,7 +64,7 @@ the commands too. A server that is away is waited for. Each job makes one line o
 Examples:
   tagwerk work --queue mail -- php send-mail.php
   tagwerk work --type import --concurrency 4 --timeout 2m -- ./import.py --verbose
-  * * * * * tagwerk work --for 50s -- php worker.php      (cron: a worker without a service)";
+  * * * * * tagwerk work --for 50s -- php send-mail.php   (cron: a worker without a service)";
 
 /// Run a command for each job.
 #[derive(Debug, clap::Args)]

@@ -21,12 +21,15 @@ use super::{App, decode, view};
 
 /// `POST /jobs/claim`
 pub(super) async fn claim(State(app): State<Arc<App>>, _: NoQuery, sent: Sent) -> Answer {
-    let claim = sent.decode(&app, Door::claim).await?;
-    let (answer, leases, waited) = ask(&app, decode::claim(claim, sent.agent())).await?;
+    let claim = decode::claim(sent.decode(&app, Door::claim).await?, sent.agent());
+    let caller = sent.caller();
+    // A wait must not hold the room of its body.
+    drop(sent);
+    let (answer, leases, waited) = ask(&app, claim).await?;
     let shown = view::claim(answer, &app.owners);
     if let Some(job) = shown.jobs.first() {
         let body = Bytes::from(reply::encode(job)?);
-        let mut response = reply::with_body(StatusCode::OK, leases.body(body, sent.caller()));
+        let mut response = reply::with_body(StatusCode::OK, leases.body(body, caller));
         reply::set_version(&mut response, job.summary.version);
         Ok(response)
     } else {
@@ -38,8 +41,11 @@ pub(super) async fn claim(State(app): State<Arc<App>>, _: NoQuery, sent: Sent) -
 
 /// `POST /jobs/claim/bulk`
 pub(super) async fn claim_bulk(State(app): State<Arc<App>>, _: NoQuery, sent: Sent) -> Answer {
-    let claim = sent.decode(&app, Door::claim_bulk).await?;
-    let (answer, leases, waited) = ask(&app, decode::claim(claim, sent.agent())).await?;
+    let claim = decode::claim(sent.decode(&app, Door::claim_bulk).await?, sent.agent());
+    let caller = sent.caller();
+    // A wait must not hold the room of its body.
+    drop(sent);
+    let (answer, leases, waited) = ask(&app, claim).await?;
     let encoder = Arc::clone(&app);
     let (next_due_at, nothing) = (answer.next_due_at.map(view::time), answer.jobs.is_empty());
     let body = off_thread(move || {
@@ -47,7 +53,7 @@ pub(super) async fn claim_bulk(State(app): State<Arc<App>>, _: NoQuery, sent: Se
         reply::encode(&shown)
     });
     let body = Bytes::from(body.await??);
-    let mut response = reply::with_body(StatusCode::OK, leases.body(body, sent.caller()));
+    let mut response = reply::with_body(StatusCode::OK, leases.body(body, caller));
     if nothing {
         advise(&app, &mut response, (next_due_at, waited));
     }

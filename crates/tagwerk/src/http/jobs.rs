@@ -214,6 +214,8 @@ async fn wait_for(app: &App, id: JobId, wait_ms: i64) -> Result<FullJob, Refused
     if job.row.job.status.is_settled() {
         return Ok(job);
     }
+    // Read again at the end; nobody keeps a payload in memory for a minute.
+    drop(job);
     if !registered {
         return Err(Refused::of(Code::TooManyWaiting));
     }

@@ -123,3 +123,23 @@ fn parked_claims_are_counted_as_they_are() {
     }
     assert_eq!(parked(), 0);
 }
+
+/// Bodies of unknown length are reckoned large; claims that wait must not keep the room of theirs.
+#[test]
+fn waiting_claims_in_chunks_keep_nobody_out() {
+    let server = Server::start();
+    let mut waiting = Vec::new();
+    for n in 0..600 {
+        let body = json!({"worker_id": format!("w{n}"), "queues": ["empty"], "wait_seconds": 60}).to_string();
+        let mut client = server.client();
+        let chunked = format!(
+            "POST /jobs/claim HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+             Transfer-Encoding: chunked\r\n\r\n{:x}\r\n{body}\r\n0\r\n\r\n",
+            body.len()
+        );
+        client.begin(chunked.as_bytes()).expect("to send");
+        waiting.push(client);
+    }
+    while server.get("/stats").expect(200)["commits"]["parked_claims"] != 600 {}
+    server.post("/jobs", &json!({"type": "t"})).expect(201);
+}
