@@ -194,7 +194,6 @@ fn a_replayed_report_writes_nothing() {
     assert!(!rig.disk.faults().are_spent(), "put was called");
 }
 
-#[allow(dead_code)]
 #[test]
 fn a_tick_alone_wakes_waiting_claims_for_what_came_back() {
     for replay in [false, true] {
