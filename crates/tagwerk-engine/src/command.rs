@@ -283,6 +283,11 @@ pub enum Refusal {
     /// No such job.
     #[error("there is no job {0}; it may have been deleted by retention")]
     NoSuchJob(JobId),
+    /// Its row cannot be read.
+    #[error(
+        "the row of job {0} is damaged; run `tagwerk check`, and mend or remove the row with sqlite3 while no server runs"
+    )]
+    JobDamaged(JobId),
     /// The rules say no.
     #[error("{rejection}")]
     Rejected {

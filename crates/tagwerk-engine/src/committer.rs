@@ -10,13 +10,14 @@
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 
 use tagwerk_core::{JobId, Timestamp, limits};
 
 use crate::batch::{self, Done, Output, Services, Surroundings};
 use crate::clockwork::{Clockwork, Reading};
-use crate::command::{ClaimAnswer, EngineError};
+use crate::command::{ClaimAnswer, EngineError, Refusal, Work, WorkAnswer};
 use crate::engine::Shared;
 use crate::exec::retention::Sweep;
 use crate::exec::time::Backlog;
@@ -227,12 +228,40 @@ impl Committer {
         for message in messages {
             match self.guarded(&[&message], Services::Off) {
                 Ok(done) => self.deliver(vec![message], done),
+                Err(StoreError::DamagedRow(_)) if has_many_calls(&message) => self.one_by_one(message),
                 Err(error) => {
                     self.shared.failed(&error, self.ports.clock.monotonic());
                     refuse(message, &engine_error(&error));
                 }
             }
         }
+    }
+
+    /// One of the jobs that a bulk call names cannot be read. The others get their own transactions, since their worker would
+    /// repeat the whole in vain. A claim that came along is left to the next call.
+    fn one_by_one(&mut self, message: Message) {
+        let Message::Work(command, reply) = message else { return };
+        let mut results = Vec::with_capacity(command.calls.len());
+        for call in command.calls {
+            let id = call.id;
+            let (sender, receiver) = sync_channel(1);
+            let single = Message::Work(Work { calls: vec![call], claim: None }, Box::new(sender));
+            match self.guarded(&[&single], Services::Off) {
+                Ok(done) => self.deliver(vec![single], done),
+                Err(StoreError::DamagedRow(_)) => results.push(Err(Refusal::JobDamaged(id))),
+                Err(error) => {
+                    self.shared.failed(&error, self.ports.clock.monotonic());
+                    // Nobody there any more, or told that it may repeat: what was reported is replayed.
+                    drop(reply.answer(Err(engine_error(&error))));
+                    return;
+                }
+            }
+            if let Ok(Ok(answer)) = receiver.try_recv() {
+                results.extend(answer.results);
+            }
+        }
+        let claimed = command.claim.map(|_| ClaimAnswer::default());
+        drop(reply.answer(Ok(WorkAnswer { results, claimed })));
     }
 
     /// After the commit: takes over what the batch did, answers, wakes.
@@ -407,6 +436,10 @@ impl Undelivered {
             }
         }
     }
+}
+
+const fn has_many_calls(message: &Message) -> bool {
+    matches!(message, Message::Work(command, _) if command.calls.len() > 1)
 }
 
 fn answer_empty(parked: ParkedClaim) {

@@ -2,7 +2,7 @@
 
 use tagwerk_core::{Action, Status};
 use tagwerk_engine::command::{
-    Claim, ClaimAnswer, EngineError, EnqueueJob, MaxAge, PutType, Start, Work, WorkerCall,
+    Claim, ClaimAnswer, EngineError, EnqueueJob, MaxAge, PutType, Refusal, Start, Work, WorkerCall,
 };
 use tagwerk_engine::message::Message;
 use tagwerk_engine::ports::Responder;
@@ -290,4 +290,22 @@ fn a_waiting_claim_gets_what_stands_behind_many_expired_jobs() {
         }
     }
     panic!("not woken");
+}
+
+#[test]
+fn a_damaged_job_fails_alone_in_a_bulk_report() {
+    let mut rig = Rig::new();
+    rig.enqueue(vec![job("t"), job("t"), job("t")]);
+    let held = rig.claim(Claim { max_jobs: 3, ..claim("w") }).jobs;
+    let ids: Vec<_> = held.iter().map(|held| held.job.row.job.id).collect();
+    rig.disk.damage(ids[1]);
+    let calls = held.iter().map(|held| WorkerCall {
+        id: held.job.row.job.id,
+        holder: token(held),
+        said: completed(),
+    });
+    let results = rig.work(calls.collect()).results;
+    assert_eq!(results[1], Err(Refusal::JobDamaged(ids[1])));
+    assert!(results[0].is_ok() && results[2].is_ok());
+    assert_eq!([rig.status(ids[0]), rig.status(ids[2])], [Status::Completed; 2]);
 }

@@ -105,6 +105,7 @@ pub(super) fn refusal(refusal: Refusal) -> Problem {
     let detail = refusal.to_string();
     match refusal {
         Refusal::NoSuchJob(_) => Problem::new(Code::JobNotFound, detail),
+        Refusal::JobDamaged(_) => Problem::new(Code::JobDamaged, detail),
         Refusal::Rejected { rejection, .. } => rejected(&rejection),
         Refusal::Duplicate(_) | Refusal::DuplicatePruned(..) | Refusal::DuplicateHere { .. } => {
             Problem::new(Code::Duplicate, detail)
