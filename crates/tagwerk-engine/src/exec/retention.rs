@@ -105,7 +105,7 @@ fn free_keys(work: &mut Work<'_>, sweep: &mut Sweep) -> StoreResult<usize> {
     let mut freed = 0;
     for row in rows {
         let Some(tombstone) = &row.tombstone else { continue };
-        if !idempotency::holds(row.scope, row.ttl_ms, &tombstone.standing, work.env.now) {
+        if idempotency::tombstone_free(row.scope, row.ttl_ms, &tombstone.standing, work.env.now) {
             work.write_key(KeyWrite::Delete { key: row.key, owner: row.owner });
             freed += 1;
         }

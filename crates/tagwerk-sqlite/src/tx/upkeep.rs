@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use rusqlite::{Connection, params};
-use tagwerk_core::{Attempt, Call, JobId, Status, Timestamp};
+use tagwerk_core::{Attempt, Call, JobId, Status, Timestamp, limits};
 use tagwerk_engine::row::{ActionRow, Counter, LaneId, Tally};
 use tagwerk_engine::store::{Prunable, PruneQuery};
 
@@ -13,10 +13,7 @@ use crate::error::Res;
 use crate::tx::jobs::{exists, readable};
 use crate::writer::Writer;
 
-/// Attempts kept of each job: the first of them tell how it began, the last how it goes.
-const KEEP_FIRST: u32 = 10;
-const KEEP_LAST: u32 = 90;
-
+/// Forgets what stands between the first and the last attempts that are kept.
 const TRIM_ATTEMPTS: &str = "DELETE FROM attempt WHERE job = ?1 \
      AND seq > (SELECT seq FROM attempt WHERE job = ?1 ORDER BY seq LIMIT 1 OFFSET ?2 - 1) \
      AND seq < (SELECT seq FROM attempt WHERE job = ?1 ORDER BY seq DESC LIMIT 1 OFFSET ?3 - 1)";
@@ -63,8 +60,12 @@ pub(super) fn attempts(conn: &Connection, ids: &[JobId]) -> Res<Vec<Vec<Attempt>
 pub(super) fn put_attempts(conn: &Connection, attempts: &[(JobId, Attempt)]) -> Res<()> {
     for (job, attempt) in attempts {
         attempt::write(conn, *job, attempt)?;
-        if attempt.seq > KEEP_FIRST + KEEP_LAST {
-            conn.prepare_cached(TRIM_ATTEMPTS)?.execute(params![job.0, KEEP_FIRST, KEEP_LAST])?;
+        if attempt.seq > limits::ATTEMPTS_FIRST + limits::ATTEMPTS_LAST {
+            conn.prepare_cached(TRIM_ATTEMPTS)?.execute(params![
+                job.0,
+                limits::ATTEMPTS_FIRST,
+                limits::ATTEMPTS_LAST
+            ])?;
         }
     }
     Ok(())
