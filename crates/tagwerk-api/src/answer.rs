@@ -10,8 +10,8 @@ pub use bulk::{
     BulkClaimAnswer, BulkEnqueueAnswer, BulkHeartbeatAnswer, EnqueueResult, ReportBulkAnswer, ReportResult,
 };
 pub use job::{
-    ClaimedJob, DamagedJob, EnqueueAnswer, Enqueued, Existing, Failure, HeartbeatAnswer, Job, JobSummary,
-    JobsPage, ReviewPage, Tombstone,
+    ClaimedJob, DamagedJob, Deleted, EnqueueAnswer, Enqueued, Existing, Failure, HeartbeatAnswer, Job,
+    JobSummary, JobsPage, ReviewPage, Tombstone,
 };
 pub use server::{
     CommitStats, Counts, Livez, QueueInfo, QueueList, Readyz, ReadyzCheck, ServiceStats, Stats, StoreStats,

@@ -2,7 +2,7 @@
 
 use reqwest::Method;
 use serde::Serialize;
-use tagwerk_api::answer::{AttemptsPage, Explain, Job, JobsPage, ReviewPage, TypeInfo, TypeList};
+use tagwerk_api::answer::{AttemptsPage, Deleted, Explain, Job, JobsPage, ReviewPage, TypeInfo, TypeList};
 use tagwerk_api::query::{AttemptsQuery, DeleteQuery, JobsQuery, NamesQuery, ReviewQuery, encode};
 use tagwerk_api::request::{CancelRequest, DiscardRequest, ForceFailRequest, RetryRequest, TypeSettings};
 
@@ -51,7 +51,7 @@ impl Client {
     }
 
     /// `DELETE /jobs/{id}`: the job, its history and its payload are erased. Answers with the job as it was last.
-    pub async fn delete_job(&self, id: i64, query: &DeleteQuery) -> Result<Answer<Job>, Error> {
+    pub async fn delete_job(&self, id: i64, query: &DeleteQuery) -> Result<Answer<Deleted>, Error> {
         let path = format!("/jobs/{id}{}", query.to_query());
         self.send(Call::new(Method::DELETE, path, Repeat::Once)).await
     }

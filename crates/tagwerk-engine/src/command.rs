@@ -6,7 +6,7 @@ use tagwerk_core::{
 };
 
 use crate::row::{FullJob, Progress, Subject, Tombstone, TypeSettings};
-use crate::store::Filter;
+use crate::store::{Filter, Listed};
 
 /// When a new job becomes due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -262,8 +262,8 @@ pub struct Operate {
 /// Answer to [`Operate`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct OperateAnswer {
-    /// The job as it is now; for DELETE as it was last.
-    pub job: Box<FullJob>,
+    /// The job as it is now; for DELETE as it was last. Damaged: only after a DELETE of a job that could not be read.
+    pub job: Listed,
     /// Nothing was left to do.
     pub replayed: bool,
 }
@@ -285,7 +285,7 @@ pub enum Refusal {
     NoSuchJob(JobId),
     /// Its row cannot be read.
     #[error(
-        "the row of job {0} is damaged; run `tagwerk check`, and mend or remove the row with sqlite3 while no server runs"
+        "the row of job {0} is damaged and cannot be read; a backup may still have it, and DELETE /jobs/{0} without a version removes it"
     )]
     JobDamaged(JobId),
     /// The rules say no.
@@ -366,7 +366,7 @@ pub enum EngineError {
     StoreDamaged,
     /// The row of a job that the command names cannot be read. Nothing has changed; other jobs are not touched by it.
     #[error(
-        "the row of this job is damaged; run `tagwerk check`, and mend or remove the row with sqlite3 while no server runs"
+        "a row that this call needs is damaged and cannot be read; `tagwerk check` names the job, and DELETE without a version removes it"
     )]
     JobDamaged,
     /// Nobody knows whether it was stored. Repeat only with an idempotency key, lease token or request id.

@@ -14,7 +14,8 @@
 //! 6. Claim order is exact within a transaction's view: priority descending, due time, id.
 //! 7. Methods are plural, so that a store with a network between may answer each in one round trip.
 //! 8. A row that cannot be decoded stands in nobody's way: every search passes it over, [`Read`] shows it as
-//!    [`Listed::Damaged`], and only [`Tx::load`] of that very row fails, with [`StoreError::Other`].
+//!    [`Listed::Damaged`], and [`Tx::load`] and [`Tx::details`] say [`Unreadable`] in its place and give all others; the
+//!    transaction goes on. It can be erased like any other.
 
 use std::sync::Arc;
 
@@ -55,6 +56,20 @@ pub enum StoreError {
 
 /// Result of a store call.
 pub type StoreResult<T> = Result<T, StoreError>;
+
+/// A row that is there and cannot be decoded; what is wrong with it.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Unreadable(pub String);
+
+impl From<Unreadable> for StoreError {
+    fn from(Unreadable(why): Unreadable) -> Self {
+        Self::DamagedRow(why)
+    }
+}
+
+/// What stands where one row was asked for; `None` where there is none.
+pub type Found<T> = Option<Result<T, Unreadable>>;
 
 /// A store, as the committer holds it. One per committer; a store on a database server may be opened several times.
 pub trait Store: Send + 'static {
@@ -177,10 +192,10 @@ pub trait Tx {
     fn next_ids(&mut self, n: usize) -> StoreResult<JobId>;
     /// Inserts jobs.
     fn insert(&mut self, jobs: &[Insert]) -> StoreResult<()>;
-    /// Reads and locks rows; `None` where there is none. Any order, duplicates allowed.
-    fn load(&mut self, ids: &[JobId]) -> StoreResult<Vec<Option<JobRow>>>;
-    /// Reads the cold part; `None` where there is none.
-    fn details(&mut self, ids: &[JobId]) -> StoreResult<Vec<Option<Detail>>>;
+    /// Reads and locks rows. Any order, duplicates allowed.
+    fn load(&mut self, ids: &[JobId]) -> StoreResult<Vec<Found<JobRow>>>;
+    /// Reads the cold part.
+    fn details(&mut self, ids: &[JobId]) -> StoreResult<Vec<Found<Detail>>>;
     /// Writes changed rows, guarded. All or none.
     fn put(&mut self, changes: &[Change]) -> StoreResult<()>;
     /// Writes new payloads.
@@ -211,6 +226,13 @@ pub trait Tx {
     fn note_refused(&mut self, refused: &[(JobId, u32, Call, Timestamp)]) -> StoreResult<()>;
     /// Adds operator actions to the histories.
     fn append_actions(&mut self, actions: &[ActionRow]) -> StoreResult<()>;
+    /// The key of which this job is the owner. May read all keys: it is for jobs whose own rows cannot say.
+    fn key_of(&mut self, owner: JobId) -> StoreResult<Option<KeyRow>>;
+    /// The ledger by lane.
+    fn ledger(&mut self) -> StoreResult<Vec<(Lane, Tally)>>;
+    /// Rows counted by lane and status; those are left out whose lane or status cannot be read. Reads all rows: it is for
+    /// jobs whose own rows cannot say where they count.
+    fn counts(&mut self) -> StoreResult<Vec<(Lane, Status, i64)>>;
     /// Adds to the ledger.
     fn add_ledger(&mut self, deltas: &[(LaneId, Tally)]) -> StoreResult<()>;
     /// Looks for rows that retention may delete.

@@ -4,6 +4,8 @@
 //! that belongs to it together: row, history, ledger, who is to be woken. Nothing reaches the store before
 //! [`Work::flush`]; nothing is durable before the commit.
 
+mod damage;
+
 use std::collections::{BTreeMap, HashMap};
 
 use tagwerk_core::{
@@ -16,7 +18,7 @@ use crate::row::{
     ActionRow, Counter, Detail, FullJob, JobRow, KeyRow, KeyWrite, Lane, LaneId, Tally, TypeSettings,
 };
 use crate::settings::{LeaseToken, Settings};
-use crate::store::{Change, Insert, PayloadWrite, StoreError, StoreResult, Tx};
+use crate::store::{Change, Insert, PayloadWrite, StoreError, StoreResult, Tx, Unreadable};
 use crate::tokens::Tokens;
 
 /// A payload up to this size stays in memory when its job is inserted.
@@ -81,6 +83,8 @@ pub(crate) struct Work<'a> {
     pub(crate) tx: &'a mut dyn Tx,
     pub(crate) env: &'a Env<'a>,
     entries: HashMap<JobId, Option<Entry>>,
+    /// Jobs that were named and cannot be read, wholly or in part.
+    damaged: HashMap<JobId, Unreadable>,
     /// Jobs to be written, in the order in which they were first touched.
     dirty: Vec<JobId>,
     keys: HashMap<String, Option<KeyRow>>,
@@ -101,6 +105,7 @@ impl<'a> Work<'a> {
             tx,
             env,
             entries: HashMap::new(),
+            damaged: HashMap::new(),
             dirty: Vec::new(),
             keys: HashMap::new(),
             key_writes: Vec::new(),
@@ -115,29 +120,6 @@ impl<'a> Work<'a> {
     }
 
     // ---- rows ------------------------------------------------------------------------------------------------------
-
-    /// Reads the rows of these jobs unless they are known, and brings them up to date with time.
-    pub(crate) fn load(&mut self, ids: &[JobId]) -> StoreResult<()> {
-        let mut missing: Vec<JobId> =
-            ids.iter().copied().filter(|id| !self.entries.contains_key(id)).collect();
-        missing.sort_unstable();
-        missing.dedup();
-        if !missing.is_empty() {
-            let rows = self.tx.load(&missing)?;
-            for (id, row) in missing.into_iter().zip(rows) {
-                match row {
-                    Some(row) => self.adopt(row),
-                    None => {
-                        self.entries.insert(id, None);
-                    }
-                }
-            }
-        }
-        for id in ids {
-            self.settle(*id)?;
-        }
-        Ok(())
-    }
 
     /// Takes in a row that the store has just given.
     pub(crate) fn adopt(&mut self, row: JobRow) {
@@ -183,12 +165,18 @@ impl<'a> Work<'a> {
             return Ok(());
         }
         let details = self.tx.details(&wanted)?;
+        let mut met = None;
         for (id, detail) in wanted.into_iter().zip(details) {
-            if let Some(Some(entry)) = self.entries.get_mut(&id) {
-                entry.detail = Some(detail.ok_or_else(|| damaged(id))?);
+            match (detail.unwrap_or_else(|| Err(damaged(id))), self.entries.get_mut(&id)) {
+                (Ok(detail), Some(Some(entry))) => entry.detail = Some(detail),
+                (Ok(_), _) => {}
+                (Err(why), _) => {
+                    self.damaged.insert(id, why.clone());
+                    met = Some(why);
+                }
             }
         }
-        Ok(())
+        met.map_or(Ok(()), |why| Err(why.into()))
     }
 
     /// The cold part of a job that exists.
@@ -196,7 +184,7 @@ impl<'a> Work<'a> {
         self.load_details(&[id])?;
         match self.entries.get_mut(&id) {
             Some(Some(Entry { detail: Some(detail), .. })) => Ok(detail),
-            _ => Err(damaged(id)),
+            _ => Err(damaged(id).into()),
         }
     }
 
@@ -216,7 +204,7 @@ impl<'a> Work<'a> {
         if let Some(Some(Entry { detail: Some(detail), .. })) = self.entries.get(&id) {
             return Ok(detail.without_payload());
         }
-        let detail = self.tx.details(&[id])?.pop().flatten().ok_or_else(|| damaged(id))?;
+        let detail = self.tx.details(&[id])?.pop().flatten().unwrap_or_else(|| Err(damaged(id)))?;
         Ok(Detail { payload: String::new(), ..detail })
     }
 
@@ -473,7 +461,7 @@ fn mark(dirty: &mut Vec<JobId>, id: JobId, entry: &mut Entry) {
 /// batch; of a large one there is no second copy in memory.
 fn hand_over(entry: &mut Entry, id: JobId) -> StoreResult<Detail> {
     let small = entry.detail.as_ref().is_some_and(|detail| detail.payload.len() <= KEPT_PAYLOAD_BYTES);
-    if small { entry.detail.clone() } else { entry.detail.take() }.ok_or_else(|| damaged(id))
+    if small { entry.detail.clone() } else { entry.detail.take() }.ok_or_else(|| damaged(id).into())
 }
 
 fn write<T>(rows: &[T], write: impl FnOnce(&[T]) -> StoreResult<()>) -> StoreResult<()> {
@@ -493,6 +481,6 @@ const fn may_back_off(event: &Event) -> bool {
     }
 }
 
-fn damaged(id: JobId) -> StoreError {
-    StoreError::DamagedRow(format!("job {id} has no detail row"))
+fn damaged(id: JobId) -> Unreadable {
+    Unreadable(format!("job {id} has no detail row"))
 }

@@ -136,7 +136,7 @@ impl Line {
         let ids: Vec<JobId> = running.iter().map(|row| row.job.id).collect();
         let from = cpu_us();
         write(&mut self.store, |tx| {
-            let rows: Vec<JobRow> = tx.load(&ids).expect("rows").into_iter().flatten().collect();
+            let rows: Vec<JobRow> = tx.load(&ids).expect("rows").into_iter().flatten().flatten().collect();
             let changes: Vec<(JobRow, JobRow)> =
                 rows.iter().map(|row| (row.clone(), settled(row, Status::Completed, now))).collect();
             put(tx, &changes);

@@ -10,6 +10,7 @@
 //! | `store`, `writer`, `tx` | the writing transaction |
 //! | `book` | the heads of the lanes, for claims |
 //! | `read` | snapshots |
+//! | `figures` | the ledger and counts of rows |
 //! | `wal` | keeping the write-ahead log short |
 //! | `codec`, `cells`, `code`, `lanes` | rows of SQL and rows of the engine |
 //! | `error` | what SQLite says, by what the caller does next |
@@ -22,6 +23,7 @@ mod code;
 mod codec;
 mod connect;
 mod error;
+mod figures;
 mod held;
 mod lanes;
 mod migrate;

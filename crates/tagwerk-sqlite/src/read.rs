@@ -64,6 +64,11 @@ impl Damaged {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
+    /// A row is gone.
+    pub(crate) fn forget_one(&self, id: i64) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
+    }
+
     fn count(&self) -> u64 {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).len() as u64
     }

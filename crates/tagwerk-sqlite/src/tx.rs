@@ -6,13 +6,15 @@ pub(crate) mod keys;
 pub(crate) mod time;
 pub(crate) mod upkeep;
 
-use tagwerk_core::{Attempt, Call, JobId, Timestamp};
+use tagwerk_core::{Attempt, Call, JobId, Status, Timestamp};
 use tagwerk_engine::row::{ActionRow, Detail, JobRow, KeyRow, KeyWrite, Lane, LaneId, Tally, TypeSettings};
 use tagwerk_engine::store::{
-    Change, ClaimQuery, Filter, Insert, PayloadWrite, Prunable, PruneQuery, StoreError, StoreResult, Tx,
+    Change, ClaimQuery, Filter, Found, Insert, PayloadWrite, Prunable, PruneQuery, StoreError, StoreResult,
+    Tx,
 };
 
 use crate::codec;
+use crate::figures;
 use crate::writer::Writer;
 pub(crate) use jobs::LOAD;
 pub(crate) use time::served_until;
@@ -78,11 +80,11 @@ impl Tx for SqliteTx<'_> {
         Ok(jobs::insert(self.writing(), jobs)?)
     }
 
-    fn load(&mut self, ids: &[JobId]) -> StoreResult<Vec<Option<JobRow>>> {
+    fn load(&mut self, ids: &[JobId]) -> StoreResult<Vec<Found<JobRow>>> {
         Ok(jobs::load(self.writer, ids)?)
     }
 
-    fn details(&mut self, ids: &[JobId]) -> StoreResult<Vec<Option<Detail>>> {
+    fn details(&mut self, ids: &[JobId]) -> StoreResult<Vec<Found<Detail>>> {
         Ok(jobs::details(self.writer, ids)?)
     }
 
@@ -142,6 +144,18 @@ impl Tx for SqliteTx<'_> {
         Ok(upkeep::append_actions(&self.writing().conn, actions)?)
     }
 
+    fn key_of(&mut self, owner: JobId) -> StoreResult<Option<KeyRow>> {
+        Ok(keys::of_owner(&self.writer.conn, owner)?)
+    }
+
+    fn ledger(&mut self) -> StoreResult<Vec<(Lane, Tally)>> {
+        Ok(figures::ledger(&self.writer.conn, &self.writer.lanes)?)
+    }
+
+    fn counts(&mut self) -> StoreResult<Vec<(Lane, Status, i64)>> {
+        Ok(figures::counts(&self.writer.conn, &self.writer.lanes)?)
+    }
+
     fn add_ledger(&mut self, deltas: &[(LaneId, Tally)]) -> StoreResult<()> {
         Ok(upkeep::add_ledger(&self.writing().conn, deltas)?)
     }
@@ -151,7 +165,7 @@ impl Tx for SqliteTx<'_> {
     }
 
     fn erase(&mut self, ids: &[JobId]) -> StoreResult<()> {
-        Ok(upkeep::erase(&self.writing().conn, ids)?)
+        Ok(upkeep::erase(self.writing(), ids)?)
     }
 
     fn types(&mut self) -> StoreResult<Vec<(String, TypeSettings)>> {

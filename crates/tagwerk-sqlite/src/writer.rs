@@ -223,6 +223,12 @@ impl Writer {
         }
     }
 
+    /// A row is erased. If that is rolled back, it is met again.
+    pub(crate) fn forget_damaged(&mut self, id: i64) {
+        self.damaged.remove(&id);
+        self.seen_damaged.forget_one(id);
+    }
+
     pub(crate) fn execute(&self, sql: &str) -> Res<()> {
         self.conn.prepare_cached(sql)?.execute([])?;
         Ok(())

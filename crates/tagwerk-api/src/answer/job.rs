@@ -323,6 +323,47 @@ pub struct DamagedJob {
     pub detail: String,
 }
 
+/// A job that was erased, as it was last.
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[serde(untagged)]
+pub enum Deleted {
+    /// The whole job.
+    Job(Box<Job>),
+    /// It could not be read.
+    Damaged(DamagedJob),
+}
+
+impl Deleted {
+    /// The job's id.
+    #[must_use]
+    pub const fn id(&self) -> i64 {
+        match self {
+            Self::Job(job) => job.summary.id,
+            Self::Damaged(damaged) => damaged.id,
+        }
+    }
+}
+
+/// Tells a job from one that could not be read, before the rest is read.
+#[derive(Deserialize)]
+struct StatusMark {
+    status: Option<Status>,
+}
+
+impl<'de> Deserialize<'de> for Deleted {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let raw = Box::<RawValue>::deserialize(deserializer)?;
+        let read = || {
+            let mark: StatusMark = serde_json::from_str(raw.get())?;
+            match mark.status {
+                Some(_) => serde_json::from_str(raw.get()).map(Self::Job),
+                None => serde_json::from_str(raw.get()).map(Self::Damaged),
+            }
+        };
+        read().map_err(serde::de::Error::custom)
+    }
+}
+
 /// A page of `GET /jobs`, ascending by id.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct JobsPage {

@@ -143,7 +143,7 @@ fn response(answer: &Answer) -> Value {
     }
     let mut response = json!({"description": answer.about, "content": {media: content}});
     let mut sent = answer.headers.to_vec();
-    if matches!(answer.shape, Shape::Of("Job" | "Enqueued") | Shape::OrNull("ClaimedJob")) {
+    if matches!(answer.shape, Shape::Of("Job" | "Enqueued" | "Deleted") | Shape::OrNull("ClaimedJob")) {
         sent.push(ETAG);
     }
     if !sent.is_empty() {

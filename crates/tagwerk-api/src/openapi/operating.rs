@@ -108,11 +108,12 @@ pub(super) const ROUTES: &[Route] = &[
         id: "delete_job",
         group: Group::Review,
         summary: "Erase a job",
-        about: "In whatever state it is: job, payload and attempts go; its key and the count of it stay.",
+        about: "In whatever state it is: job, payload and attempts go; its key and the count of it stay. So does a job that \
+                cannot be read, unless a version is named.",
         headers: &[IF_MATCH],
         params: &[param("seen_version", ParamKind::Integer, "Only if the job still has this version.")],
-        answers: &[answer(200, "The job as it was last.", "Job", examples::job_cancelled)],
-        problems: &[Code::JobNotFound, Code::InvalidPrecondition, Code::VersionChanged],
+        answers: &[answer(200, "The job as it was last.", "Deleted", examples::job_cancelled)],
+        problems: &[Code::JobNotFound, Code::JobDamaged, Code::InvalidPrecondition, Code::VersionChanged],
         ..Route::EMPTY
     },
     Route {

@@ -46,6 +46,7 @@ fn requests(found: &mut Found) {
 
 fn answers(found: &mut Found) {
     add::<answer::Job>(found);
+    add::<answer::Deleted>(found);
     add::<answer::EnqueueAnswer>(found);
     add::<answer::Enqueued>(found);
     add::<answer::BulkEnqueueAnswer>(found);

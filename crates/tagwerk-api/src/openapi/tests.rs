@@ -161,6 +161,7 @@ fn examples_of_answers_are_what_a_client_reads() {
             };
             let read = match schema {
                 "Job" => reads::<answer::Job>,
+                "Deleted" => reads::<answer::Deleted>,
                 "EnqueueAnswer" => reads::<answer::EnqueueAnswer>,
                 "Enqueued" => reads::<answer::Enqueued>,
                 "BulkEnqueueAnswer" => reads::<answer::BulkEnqueueAnswer>,

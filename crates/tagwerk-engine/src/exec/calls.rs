@@ -15,8 +15,8 @@ pub(crate) fn worker_call(
 ) -> StoreResult<Result<WorkerAnswer, Refusal>> {
     let id = call.id;
     work.load(&[id])?;
-    if work.row(id).is_none() {
-        return Ok(Err(Refusal::NoSuchJob(id)));
+    if let Some(refusal) = work.absent(id) {
+        return Ok(Err(refusal));
     }
     let caller = resolve(work, id, &call.holder)?;
     let worker = match &caller {
@@ -56,7 +56,7 @@ pub(crate) fn worker_call(
 /// Gives back a lease whose answer nobody received. Nothing to do if it is no longer live.
 pub(crate) fn give_back(work: &mut Work<'_>, id: JobId, bits: LeaseBits) -> StoreResult<()> {
     work.load(&[id])?;
-    if work.row(id).is_none() {
+    if work.absent(id).is_some() {
         return Ok(());
     }
     let reason = Some("the claimer was gone before its answer could be delivered".to_owned());

@@ -70,6 +70,9 @@ fn judge(
         });
     }
     let Some(row) = work.key(key)? else { return Ok(Verdict::Create) };
+    if row.tombstone.is_none() && work.is_damaged(row.owner)? {
+        return Ok(Verdict::Refused(Refusal::JobDamaged(row.owner)));
+    }
     let Some(standing) = standing(work, &row)? else { return Ok(Verdict::Create) };
     if !idempotency::holds(row.scope, row.ttl_ms, &standing, work.env.now) {
         return Ok(Verdict::Create);
@@ -78,6 +81,9 @@ fn judge(
     let reject = differs && job.on_mismatch == Some(OnMismatch::Reject);
     if !reject && job.on_duplicate != Some(OnDuplicate::Conflict) {
         return Ok(Verdict::Existing { key: row, differs });
+    }
+    if row.tombstone.is_none() && work.damage(row.owner)?.is_some() {
+        return Ok(Verdict::Refused(Refusal::JobDamaged(row.owner)));
     }
     Ok(Verdict::Refused(match (row.tombstone, reject) {
         (Some(tombstone), true) => Refusal::KeyReusedPruned(row.owner, tombstone),
@@ -136,7 +142,16 @@ fn execute(work: &mut Work<'_>, request: &Enqueue, verdicts: Vec<Verdict>) -> St
                 (Some(id), Ok(Enqueued::Created(work.full(id, view)?)))
             }
             Verdict::Refused(refusal) => (None, Err(refusal)),
-            Verdict::Existing { key, differs } => (None, Ok(existing(work, (job, view), (key, differs))?)),
+            Verdict::Existing { key, differs } => {
+                let owner = key.owner;
+                match existing(work, (job, view), (key, differs)) {
+                    // Its cold part. Nothing has been recorded for this item; a group fails as a whole.
+                    Err(StoreError::DamagedRow(_)) if request.mode == BulkMode::Each => {
+                        (None, Err(Refusal::JobDamaged(owner)))
+                    }
+                    item => (None, Ok(item?)),
+                }
+            }
             Verdict::Repeats { index, differs } => match ids.get(index).copied().flatten() {
                 Some(first) => (None, Ok(repeated(work, (job, view), (first, differs))?)),
                 None => return Err(StoreError::Other("a repeated key lost its first job".into())),
@@ -295,6 +310,8 @@ fn repeated(work: &mut Work<'_>, sent: (&EnqueueJob, View), held: (JobId, bool))
 
 /// `on_duplicate: replace`: rewrites payload, priority and time of a job that never started.
 fn replace(work: &mut Work<'_>, job: &EnqueueJob, owner: JobId) -> StoreResult<bool> {
+    // Fails here or not at all: nothing is recorded for a job that cannot be read.
+    work.detail(owner)?;
     let action = Action::Replace { available_at: due(job.start, work.env.now) };
     let event = Event::Operate { action, seen_version: None };
     let step = match work.judge(owner, &event)? {

@@ -7,15 +7,18 @@ use crate::command::{KeyFate, Operate, OperateAnswer, Refusal};
 use crate::exec::enqueue::{standing, take_key};
 use crate::exec::retention;
 use crate::row::{KeyRow, KeyWrite};
-use crate::store::{OldPayload, PayloadWrite, StoreResult};
+use crate::store::{Listed, OldPayload, PayloadWrite, StoreResult, Unreadable};
 use crate::work::{View, Work};
 
 /// Executes an operator's call.
 pub(crate) fn operate(work: &mut Work<'_>, call: &Operate) -> StoreResult<Result<OperateAnswer, Refusal>> {
     let id = call.id;
     work.load(&[id])?;
-    if work.row(id).is_none() {
-        return Ok(Err(Refusal::NoSuchJob(id)));
+    if let Some(Unreadable(why)) = work.damage(id)? {
+        return on_damaged(work, call, why);
+    }
+    if let Some(refusal) = work.absent(id) {
+        return Ok(Err(refusal));
     }
     let event = Event::Operate { action: call.action.clone(), seen_version: call.seen_version };
     let step = match work.judge(id, &event)? {
@@ -45,7 +48,22 @@ pub(crate) fn operate(work: &mut Work<'_>, call: &Operate) -> StoreResult<Result
     if call.action == Action::Delete {
         retention::erase(work, &[(id, job.detail.key.clone())])?;
     }
-    Ok(Ok(OperateAnswer { job, replayed: !done && call.action != Action::Delete }))
+    Ok(Ok(OperateAnswer { job: Listed::Job(job), replayed: !done && call.action != Action::Delete }))
+}
+
+/// A job that cannot be read can be deleted and nothing else. Not by who names the version that was seen: it cannot be
+/// compared.
+fn on_damaged(
+    work: &mut Work<'_>,
+    call: &Operate,
+    why: String,
+) -> StoreResult<Result<OperateAnswer, Refusal>> {
+    let id = call.id;
+    if call.action != Action::Delete || call.seen_version.is_some() {
+        return Ok(Err(Refusal::JobDamaged(id)));
+    }
+    work.erase_damaged(id)?;
+    Ok(Ok(OperateAnswer { job: Listed::Damaged { id, why }, replayed: false }))
 }
 
 /// A retry from review takes the job's idempotency key back, unless another job holds it by now. It holds from now on as
@@ -61,6 +79,11 @@ fn take_key_back(work: &mut Work<'_>, id: JobId) -> StoreResult<Result<(), Refus
     let of_type = work.row(id).and_then(|row| types.get(&*row.lane.kind));
     let scope = detail.scope.or(of_type.and_then(|set| set.scope)).unwrap_or_default();
     let ttl_ms = detail.ttl_ms.or(of_type.and_then(|set| set.ttl_ms)).unwrap_or(work.env.settings.ttl_ms);
+    if let Some(row) = &held
+        && work.is_damaged(row.owner)?
+    {
+        return Ok(Err(Refusal::JobDamaged(row.owner)));
+    }
     if let Some(row) = held
         && let Some(standing) = standing(work, &row)?
         && idempotency::holds(row.scope, row.ttl_ms, &standing, work.env.now)

@@ -25,7 +25,7 @@ pub(crate) fn end_overdue(work: &mut Work<'_>) -> StoreResult<Backlog> {
         work.adopt(row);
     }
     for id in ids {
-        work.settle(id)?;
+        work.settle_if_readable(id)?;
     }
     work.flush()?;
     Ok(if full { Backlog::More } else { Backlog::None })

@@ -134,7 +134,8 @@ macro_rules! conformance_tests {
                 f151_a_damaged_row_does_not_stop_claims,
                 f151_a_damaged_row_does_not_stop_rescue_and_retention,
                 f151_a_damaged_row_is_shown_as_damaged,
-                f151_only_who_asks_for_a_damaged_row_fails,
+                f151_who_asks_for_a_damaged_row_gets_the_others,
+                a_damaged_row_can_be_erased,
             }
             hints {
                 a_claim_that_rolls_back_has_taken_nothing,

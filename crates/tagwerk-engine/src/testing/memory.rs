@@ -80,6 +80,11 @@ impl MemoryStore {
         Arc::make_mut(&mut lock(&self.disk.committed)).damaged.insert(id);
     }
 
+    /// Makes the cold part of this job undecodable.
+    pub fn damage_detail(&self, id: JobId) {
+        Arc::make_mut(&mut lock(&self.disk.committed)).damaged_details.insert(id);
+    }
+
     /// Lets ids go on from `next`, which must not be below those already given out.
     pub fn set_next_id(&self, next: JobId) {
         let mut committed = lock(&self.disk.committed);

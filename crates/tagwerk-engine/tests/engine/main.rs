@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests: a broken expectation fails the test")]
 
 mod claims;
+mod damage;
 mod edges;
 mod enqueues;
 mod faults;

@@ -2,9 +2,7 @@
 
 use rusqlite::params;
 use tagwerk_core::{JobId, Status, Timestamp};
-use tagwerk_engine::row::{
-    ActionRow, AttemptRow, Counter, FullJob, JobRow, KeyRow, Lane, LaneId, Tally, TypeSettings,
-};
+use tagwerk_engine::row::{ActionRow, AttemptRow, FullJob, JobRow, KeyRow, Lane, Tally, TypeSettings};
 use tagwerk_engine::store::{
     LaneReady, ListQuery, Listed, Listing, Read, StoreError, StoreFacts, StoreResult,
 };
@@ -13,13 +11,13 @@ use crate::cells::Cells;
 use crate::codec::job::{Decoder, Depth};
 use crate::codec::{attempt, detail, key, settings};
 use crate::error::{Fail, Res, store_error};
+use crate::figures;
 use crate::open::beside;
 use crate::read::{Slot, SqliteReaders, list, ready};
 use crate::tx::{keys, served_until};
 use crate::{migrate, tx};
 
 const ACTIONS: &str = "SELECT at, call, version, text FROM action WHERE job = ?1 ORDER BY n";
-const COUNTS: &str = "SELECT lane, state, count(*) FROM job GROUP BY lane, state ORDER BY lane, state";
 const QUEUES: &str = "SELECT name, last_claim FROM queue ORDER BY name";
 const IDS: &str = "SELECT id FROM job WHERE id > ?1 ORDER BY id LIMIT ?2";
 
@@ -95,11 +93,6 @@ impl View<'_> {
         }
     }
 
-    fn lane(&self, id: i64) -> Res<Lane> {
-        let lane = self.lanes.get(LaneId(id)).cloned();
-        lane.ok_or_else(|| Fail::Row(format!("there is no lane {id}")))
-    }
-
     fn actions(&self, job: JobId) -> Res<Vec<ActionRow>> {
         let mut select = self.conn.prepare_cached(ACTIONS)?;
         let mut rows = select.query([job.0])?;
@@ -115,40 +108,6 @@ impl View<'_> {
             });
         }
         Ok(actions)
-    }
-
-    fn ledger(&self) -> Res<Vec<(Lane, Tally)>> {
-        let names: Vec<&str> = Counter::ALL.iter().map(|counter| counter.name()).collect();
-        let sql = format!("SELECT lane, {} FROM ledger ORDER BY lane", names.join(", "));
-        let mut select = self.conn.prepare_cached(&sql)?;
-        let mut rows = select.query([])?;
-        let mut ledger = Vec::new();
-        while let Some(row) = rows.next()? {
-            let mut tally = Tally::default();
-            for (at, counter) in (1..).zip(Counter::ALL) {
-                tally.add(counter, Cells(row).int(at)?);
-            }
-            ledger.push((self.lane(row.get(0)?)?, tally));
-        }
-        Ok(ledger)
-    }
-
-    /// Rows that cannot be counted under a status or a lane are left out; `scan` shows them as damaged.
-    fn counts(&self) -> Res<Vec<(Lane, Status, i64)>> {
-        let mut select = self.conn.prepare_cached(COUNTS)?;
-        let mut rows = select.query([])?;
-        let mut counts: Vec<(Lane, Status, i64)> = Vec::new();
-        while let Some(row) = rows.next()? {
-            let (Ok(lane), Ok(status)) = (self.lane(row.get(0)?), Cells(row).code::<Status>(1)) else {
-                continue;
-            };
-            let n: i64 = row.get(2)?;
-            match counts.last_mut().filter(|(other, same, _)| other.id == lane.id && *same == status) {
-                Some((_, _, sum)) => *sum += n,
-                None => counts.push((lane, status, n)),
-            }
-        }
-        Ok(counts)
     }
 
     fn ids_behind(&self, after: JobId, limit: usize) -> Res<Vec<JobId>> {
@@ -250,11 +209,13 @@ impl Read for Snapshot<'_> {
     }
 
     fn ledger(&mut self) -> StoreResult<Vec<(Lane, Tally)>> {
-        Ok(self.view()?.ledger()?)
+        let view = self.view()?;
+        Ok(figures::ledger(view.conn, view.lanes)?)
     }
 
     fn counts(&mut self) -> StoreResult<Vec<(Lane, Status, i64)>> {
-        Ok(self.view()?.counts()?)
+        let view = self.view()?;
+        Ok(figures::counts(view.conn, view.lanes)?)
     }
 
     fn ready(&mut self, now: Timestamp) -> StoreResult<Vec<LaneReady>> {

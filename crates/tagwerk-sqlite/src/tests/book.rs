@@ -48,7 +48,9 @@ fn step(place: &mut Place, chance: &mut Seeded, now: i64) {
         3..=4 => drop(take(tx, at(now), n)),
         5 => tx.erase(&[target]).expect("erased"),
         _ => {
-            let Some(row) = tx.load(&[target]).expect("loaded").pop().flatten() else { return };
+            let Some(row) = tx.load(&[target]).expect("loaded").pop().flatten().and_then(Result::ok) else {
+                return;
+            };
             put(tx, &[(row.clone(), changed(&row, (pick, now)))]);
         }
     };

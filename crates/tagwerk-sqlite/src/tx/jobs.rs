@@ -3,7 +3,7 @@
 use rusqlite::{Connection, OptionalExtension, params};
 use tagwerk_core::{JobId, Status};
 use tagwerk_engine::row::{Detail, JobRow};
-use tagwerk_engine::store::{Change, Insert, OldPayload, PayloadWrite, StoreError};
+use tagwerk_engine::store::{Change, Found, Insert, OldPayload, PayloadWrite, StoreError, Unreadable};
 
 use crate::book::{Head, Level};
 use crate::code::Code;
@@ -62,31 +62,43 @@ fn place(row: &JobRow) -> Head {
 }
 
 /// Reads jobs.
-pub(super) fn load(writer: &Writer, ids: &[JobId]) -> Res<Vec<Option<JobRow>>> {
+pub(super) fn load(writer: &mut Writer, ids: &[JobId]) -> Res<Vec<Found<JobRow>>> {
+    ids.iter().map(|id| found(row(writer, *id), |why| writer.note_damaged(id.0, why))).collect()
+}
+
+/// A row; [`Fail::Row`] if it cannot be decoded.
+fn row(writer: &Writer, id: JobId) -> Res<Option<JobRow>> {
     let mut select = writer.conn.prepare_cached(LOAD)?;
-    let mut found = Vec::with_capacity(ids.len());
-    for id in ids {
-        let mut rows = select.query([id.0])?;
-        let row = rows.next()?.map(|row| writer.decoder().decode(row)).transpose()?;
-        found.push(row);
+    let mut rows = select.query([id.0])?;
+    rows.next()?.map(|row| writer.decoder().decode(row)).transpose()
+}
+
+/// A row as the contract wants it: damage is an answer, not a failure. It is noted.
+fn found<T>(read: Res<Option<T>>, note: impl FnOnce(&str)) -> Res<Found<T>> {
+    match read {
+        Ok(row) => Ok(row.map(Ok)),
+        Err(Fail::Row(why)) => {
+            note(&why);
+            Ok(Some(Err(Unreadable(why))))
+        }
+        Err(fail) => Err(fail),
     }
-    Ok(found)
 }
 
 /// Reads the cold parts of jobs. A job whose cold part is gone or cannot be read is of no more use than one whose row
 /// cannot: it is remembered, so that the claims that come next pass it over.
-pub(super) fn details(writer: &mut Writer, ids: &[JobId]) -> Res<Vec<Option<Detail>>> {
-    let mut found = Vec::with_capacity(ids.len());
+pub(super) fn details(writer: &mut Writer, ids: &[JobId]) -> Res<Vec<Found<Detail>>> {
+    let mut all = Vec::with_capacity(ids.len());
     for id in ids {
-        let read = detail::read(&writer.conn, *id, Depth::Full);
-        match &read {
-            Err(Fail::Row(why)) => writer.note_damaged(id.0, why),
-            Ok(None) if exists(&writer.conn, *id)? => writer.note_damaged(id.0, "its cold part is gone"),
-            Ok(_) | Err(_) => {}
-        }
-        found.push(read?);
+        let read = match detail::read(&writer.conn, *id, Depth::Full) {
+            Ok(None) if exists(&writer.conn, *id)? => {
+                Err(Fail::Row(format!("job {id}: its detail is missing")))
+            }
+            read => read,
+        };
+        all.push(found(read, |why| writer.note_damaged(id.0, why))?);
     }
-    Ok(found)
+    Ok(all)
 }
 
 /// Changes jobs, guarded.
@@ -130,14 +142,8 @@ pub(super) fn readable(writer: &mut Writer, id: i64) -> Res<Option<JobRow>> {
     if writer.damaged.contains(&id) {
         return Ok(None);
     }
-    match load(writer, &[JobId(id)]) {
-        Ok(mut rows) => Ok(rows.pop().flatten()),
-        Err(Fail::Row(why)) => {
-            writer.note_damaged(id, &why);
-            Ok(None)
-        }
-        Err(fail) => Err(fail),
-    }
+    let found = found(row(writer, JobId(id)), |why| writer.note_damaged(id, why))?;
+    Ok(found.and_then(Result::ok))
 }
 
 /// Whether there is such a job.

@@ -1,6 +1,7 @@
 //! Idempotency keys.
 
 use rusqlite::{Connection, params};
+use tagwerk_core::JobId;
 use tagwerk_engine::row::{KeyRow, KeyWrite};
 use tagwerk_engine::store::StoreError;
 
@@ -15,6 +16,9 @@ const INSERT: &str =
 pub(crate) const REPLACE: &str = "UPDATE idem_key SET owner = ?2, scope = ?3, ttl_ms = ?4, fingerprint = ?5, tomb_status = ?6, \
      tomb_type = ?7, tomb_started = ?8, tomb_finished = ?9 WHERE key = ?1 AND owner = ?10";
 const DELETE: &str = "DELETE FROM idem_key WHERE key = ?1 AND owner = ?2";
+/// No index: it is asked for jobs that cannot be read.
+const OF_OWNER: &str =
+    concat!("SELECT ", key_columns!(), " FROM idem_key WHERE owner = ?1 AND tomb_status IS NULL");
 /// Keys whose job is gone.
 pub(crate) const TOMBSTONES: &str = concat!(
     "SELECT ",
@@ -31,6 +35,19 @@ pub(super) fn read(conn: &Connection, keys: &[&str]) -> Res<Vec<Option<KeyRow>>>
         found.push(rows.next()?.map(decode).transpose()?);
     }
     Ok(found)
+}
+
+/// The key that this job is the owner of; one that cannot be read is passed over.
+pub(super) fn of_owner(conn: &Connection, owner: JobId) -> Res<Option<KeyRow>> {
+    let mut select = conn.prepare_cached(OF_OWNER)?;
+    let mut rows = select.query([owner.0])?;
+    match rows.next()?.map(decode).transpose() {
+        Err(Fail::Row(why)) => {
+            tracing::error!(job = owner.0, why, "the key of a job cannot be read and is passed over");
+            Ok(None)
+        }
+        found => found,
+    }
 }
 
 /// Writes keys, guarded.

@@ -148,12 +148,15 @@ fn prunable_ids(conn: &Connection, query: &PruneQuery) -> Res<(Vec<i64>, Option<
 }
 
 /// Erases jobs.
-pub(super) fn erase(conn: &Connection, ids: &[JobId]) -> Res<()> {
+pub(super) fn erase(writer: &mut Writer, ids: &[JobId]) -> Res<()> {
     for sql in ERASE {
-        let mut delete = conn.prepare_cached(sql)?;
+        let mut delete = writer.conn.prepare_cached(sql)?;
         for id in ids {
             delete.execute([id.0])?;
         }
+    }
+    for id in ids {
+        writer.forget_damaged(id.0);
     }
     Ok(())
 }

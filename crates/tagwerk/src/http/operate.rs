@@ -4,14 +4,16 @@ use std::sync::Arc;
 
 use axum::body::HttpBody;
 use axum::extract::{Request, State};
-use http::HeaderValue;
 use http::header::IF_MATCH;
+use http::{HeaderValue, StatusCode};
+use tagwerk_api::answer::DamagedJob;
 use tagwerk_api::problem::Code;
-use tagwerk_engine::command::Operate;
+use tagwerk_engine::command::{Operate, OperateAnswer};
+use tagwerk_engine::store::Listed;
 
 use super::ask::ask;
 use super::problem::Refused;
-use super::reply::Answer;
+use super::reply::{self, Answer};
 use super::sent::{NoQuery, PathId, Query, Sent, single};
 use super::{App, decode, jobs};
 
@@ -72,7 +74,11 @@ pub(super) async fn delete(
 
 async fn operate(app: &App, command: Operate) -> Answer {
     match ask(|reply| app.engine.operate(command, reply)).await? {
-        Ok(answer) => jobs::shown(app, *answer.job),
+        Ok(OperateAnswer { job: Listed::Job(job), .. }) => jobs::shown(app, *job),
+        Ok(OperateAnswer { job: Listed::Damaged { id, why }, .. }) => {
+            tracing::warn!(job = id.0, why, "a job that could not be read was deleted");
+            reply::json(StatusCode::OK, &DamagedJob { id: id.0, detail: why })
+        }
         Err(refusal) => Err(jobs::refused(app, refusal).await),
     }
 }

@@ -132,7 +132,7 @@ async fn operators() {
     assert_eq!((history.attempts.len(), history.actions.len()), (1, 2));
     assert!(!client.explain(id).await.expect("reasons").value.reasons.is_empty());
     assert_eq!(client.jobs(&JobsQuery::default()).await.expect("a page").value.jobs.len(), 3);
-    assert_eq!(client.delete_job(3, &DeleteQuery::default()).await.expect("the job").value.summary.id, 3);
+    assert_eq!(client.delete_job(3, &DeleteQuery::default()).await.expect("the job").value.id(), 3);
     let settings = TypeSettings { max_retries: Some(9), ..TypeSettings::default() };
     let info = client.put_type("a/b \\ ü", &settings).await.expect("the type").value;
     assert_eq!((info.job_type.as_str(), info.settings.max_retries), ("a/b \\ ü", Some(9)));

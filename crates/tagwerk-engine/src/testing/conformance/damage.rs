@@ -1,13 +1,15 @@
 //! A row that cannot be decoded is shown as damaged and does not stand in the way of any other.
 
+use tagwerk_core::idempotency::Scope;
 use tagwerk_core::{JobId, Status};
 
 use super::Bench;
 use super::steps::{
-    add, add_one, add_settled, add_started, all, at, ids, job, listed_ids, peek, read, take, undo, wish,
-    write,
+    add, add_one, add_settled, add_started, all, at, ids, job, listed_ids, peek, put, read, started, stored,
+    take, undo, wish, write,
 };
-use crate::store::{ListQuery, Listed, PruneQuery, StoreError};
+use crate::row::{Counter, KeyRow, KeyWrite, Tally};
+use crate::store::{ListQuery, Listed, PruneQuery, Unreadable};
 
 /// F151: claims pass it over, before and after a reopen.
 pub fn f151_a_damaged_row_does_not_stop_claims(bench: &mut dyn Bench) {
@@ -69,11 +71,63 @@ pub fn f151_a_damaged_row_is_shown_as_damaged(bench: &mut dyn Bench) {
     assert_eq!(read(bench, |view| view.facts().expect("facts").damaged_rows), 1);
 }
 
-/// F151: whoever asks for it by its number gets an error, and whoever asks for others gets them.
-pub fn f151_only_who_asks_for_a_damaged_row_fails(bench: &mut dyn Bench) {
+/// F151: whoever asks for it by its number is told so, gets all others, and goes on with the transaction.
+pub fn f151_who_asks_for_a_damaged_row_gets_the_others(bench: &mut dyn Bench) {
     let rows = write(bench, |tx| add(tx, &vec![job(); 2]));
     bench.damage(rows[0].job.id);
-    let failed = undo(bench, |tx| tx.load(&[rows[1].job.id, rows[0].job.id]));
-    assert!(matches!(failed, Err(StoreError::DamagedRow(_))), "{failed:?}");
-    assert_eq!(undo(bench, |tx| tx.load(&ids(&rows[1..])).expect("rows are read")), [Some(rows[1].clone())]);
+    let asked = [rows[1].job.id, rows[0].job.id, JobId(rows[1].job.id.0 + 1), rows[1].job.id];
+    let changed = write(bench, |tx| {
+        let found = tx.load(&asked).expect("rows are read");
+        assert_eq!([&found[0], &found[2], &found[3]], [&Some(Ok(rows[1].clone())), &None, &found[0]]);
+        assert!(matches!(&found[1], Some(Err(Unreadable(why))) if !why.is_empty()), "{:?}", found[1]);
+        let changed = started(&rows[1], at(9));
+        put(tx, &rows[1], &changed);
+        changed
+    });
+    assert_eq!(stored(bench, rows[1].job.id), Some(changed));
+}
+
+/// It can be erased, and what it left behind can be found without it: its key, and where the ledger counts it.
+pub fn a_damaged_row_can_be_erased(bench: &mut dyn Bench) {
+    let rows = write(bench, |tx| {
+        let rows = add(tx, &vec![job(); 3]);
+        let mut tally = Tally::default();
+        tally.add(Counter::Pending, 3);
+        tx.add_ledger(&[(rows[0].lane.id, tally)]).expect("the ledger is written");
+        tx.put_keys(&[
+            KeyWrite::Insert(key("own", rows[1].job.id)),
+            KeyWrite::Insert(key("other", JobId(9))),
+        ])
+        .expect("keys are written");
+        rows
+    });
+    let (lane, gone) = (rows[0].lane.clone(), rows[1].job.id);
+    bench.damage(gone);
+    read(bench, |view| assert_eq!(view.jobs(&[gone]).expect("jobs are read").len(), 1));
+    write(bench, |tx| {
+        assert_eq!(tx.key_of(gone).expect("keys are read"), Some(key("own", gone)));
+        assert_eq!(tx.key_of(rows[2].job.id).expect("keys are read"), None);
+        tx.erase(&[gone]).expect("a job is erased");
+        assert_eq!(tx.counts().expect("rows are counted"), [(lane.clone(), Status::Pending, 2)]);
+        let ledger = tx.ledger().expect("the ledger is read");
+        assert_eq!(ledger.len(), 1);
+        assert_eq!((&ledger[0].0, ledger[0].1.get(Counter::Pending)), (&lane, 3));
+    });
+    for _ in 0..2 {
+        assert_eq!(undo(bench, |tx| tx.load(&[gone]).expect("rows are read")), [None]);
+        assert_eq!(read(bench, |view| view.jobs(&[gone]).expect("jobs are read")), [None]);
+        assert_eq!(read(bench, |view| view.facts().expect("facts").damaged_rows), 0);
+        bench.reopen();
+    }
+}
+
+fn key(name: &str, owner: JobId) -> KeyRow {
+    KeyRow {
+        key: name.to_owned(),
+        owner,
+        scope: Scope::Forever,
+        ttl_ms: 0,
+        fingerprint: [3; 16],
+        tombstone: None,
+    }
 }

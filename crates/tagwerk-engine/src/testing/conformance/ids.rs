@@ -37,7 +37,7 @@ pub fn ids_of_a_rolled_back_transaction_do_no_harm(bench: &mut dyn Bench) {
     let after = write(bench, |tx| add(tx, &[job(), job()]));
     assert!(before.job.id < after[0].job.id);
     let found = undo(bench, |tx| tx.load(&ids(&after)).expect("rows are read"));
-    assert_eq!(found, after.into_iter().map(Some).collect::<Vec<_>>());
+    assert_eq!(found, after.into_iter().map(|row| Some(Ok(row))).collect::<Vec<_>>());
 }
 
 /// The sequence does not follow the highest row that is left.

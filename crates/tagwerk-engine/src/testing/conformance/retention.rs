@@ -163,7 +163,7 @@ fn key(owner: JobId) -> KeyRow {
 fn expect_gone(bench: &mut dyn Bench, gone: &JobRow, kept: &JobRow) {
     let asked = [gone.job.id, kept.job.id];
     undo(bench, |tx| {
-        assert_eq!(tx.load(&asked).expect("rows are read"), [None, Some(kept.clone())]);
+        assert_eq!(tx.load(&asked).expect("rows are read"), [None, Some(Ok(kept.clone()))]);
         let details = tx.details(&asked).expect("details are read");
         assert!(details[0].is_none() && details[1].is_some());
         assert_eq!(tx.attempts(&asked).expect("attempts are read"), [vec![], vec![attempt(1)]]);

@@ -313,7 +313,7 @@ pub(super) fn ids(rows: &[JobRow]) -> Vec<JobId> {
 
 /// The row as it stands.
 pub(super) fn load(tx: &mut dyn Tx, id: JobId) -> Option<JobRow> {
-    tx.load(&[id]).expect("rows are read").remove(0)
+    tx.load(&[id]).expect("rows are read").remove(0).map(|row| row.expect("it can be read"))
 }
 
 /// The committed row as it stands.

@@ -261,7 +261,7 @@ impl Walk {
         if round.is_multiple_of(10) {
             let asked: Vec<JobId> = self.rows.keys().copied().collect();
             let found = super::steps::undo(bench, |tx| tx.load(&asked).expect("rows are read"));
-            assert!(found.iter().flatten().eq(self.rows.values()), "rows in round {round}");
+            assert!(found.iter().flatten().flatten().eq(self.rows.values()), "rows in round {round}");
         }
     }
 }

@@ -25,7 +25,7 @@ impl MemoryRead {
 
     fn listed(&self, record: &Record, shown: FullJob) -> Listed {
         let id = record.row.job.id;
-        if self.state.damaged.contains(&id) {
+        if self.state.damaged.contains(&id) || self.state.damaged_details.contains(&id) {
             return Listed::Damaged { id, why: "a test said so".to_owned() };
         }
         Listed::Job(Box::new(shown))
@@ -67,17 +67,11 @@ impl Read for MemoryRead {
     }
 
     fn ledger(&mut self) -> StoreResult<Vec<(Lane, Tally)>> {
-        let lanes = self.state.lanes_by_id();
-        Ok(self.state.ledger.iter().map(|(id, tally)| (lanes[id].clone(), *tally)).collect())
+        Ok(self.state.ledger())
     }
 
     fn counts(&mut self) -> StoreResult<Vec<(Lane, Status, i64)>> {
-        let mut counts = BTreeMap::new();
-        for (_, record) in self.state.jobs.iter() {
-            *counts.entry((record.row.lane.id, record.row.job.status)).or_default() += 1;
-        }
-        let lanes = self.state.lanes_by_id();
-        Ok(counts.into_iter().map(|((id, status), n)| (lanes[&id].clone(), status, n)).collect())
+        Ok(self.state.counts())
     }
 
     fn ready(&mut self, now: Timestamp) -> StoreResult<Vec<LaneReady>> {
@@ -131,7 +125,7 @@ impl Read for MemoryRead {
     }
 
     fn facts(&mut self) -> StoreResult<StoreFacts> {
-        let damaged_rows = self.state.damaged.len() as u64;
+        let damaged_rows = self.state.damaged.union(&self.state.damaged_details).count() as u64;
         Ok(StoreFacts { engine: "memory".to_owned(), schema: 1, bytes: 0, wal_bytes: 0, damaged_rows })
     }
 }

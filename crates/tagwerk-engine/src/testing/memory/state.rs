@@ -25,6 +25,8 @@ pub(super) struct State {
     pub(super) jobs: CowMap<JobId, Arc<Record>>,
     /// Jobs whose row cannot be decoded any more, because a test said so.
     pub(super) damaged: BTreeSet<JobId>,
+    /// Jobs whose cold part cannot be decoded any more, because a test said so.
+    pub(super) damaged_details: BTreeSet<JobId>,
     /// Pending jobs in claim order.
     pub(super) pending: CowSet<Place>,
     /// Running jobs by the end of their attempt.
@@ -80,6 +82,7 @@ impl Default for State {
             next_id: 1,
             jobs: CowMap::default(),
             damaged: BTreeSet::new(),
+            damaged_details: BTreeSet::new(),
             pending: CowMap::default(),
             ends: CowMap::default(),
             ages: CowMap::default(),
@@ -138,6 +141,7 @@ impl State {
     pub(super) fn erase(&mut self, id: JobId) {
         self.leave_places(id);
         self.damaged.remove(&id);
+        self.damaged_details.remove(&id);
         self.jobs.remove(&id);
     }
 
@@ -152,6 +156,22 @@ impl State {
     /// All lanes in order of their numbers.
     pub(super) fn lanes_by_id(&self) -> BTreeMap<LaneId, Lane> {
         self.lanes.values().map(|lane| (lane.id, lane.clone())).collect()
+    }
+
+    /// The ledger by lane.
+    pub(super) fn ledger(&self) -> Vec<(Lane, Tally)> {
+        let lanes = self.lanes_by_id();
+        self.ledger.iter().map(|(id, tally)| (lanes[id].clone(), *tally)).collect()
+    }
+
+    /// Rows by lane and status.
+    pub(super) fn counts(&self) -> Vec<(Lane, Status, i64)> {
+        let mut counts = BTreeMap::new();
+        for (_, record) in self.jobs.iter() {
+            *counts.entry((record.row.lane.id, record.row.job.status)).or_default() += 1;
+        }
+        let lanes = self.lanes_by_id();
+        counts.into_iter().map(|((id, status), n)| (lanes[&id].clone(), status, n)).collect()
     }
 
     /// Pending rows in claim order. Damaged ones are passed over.

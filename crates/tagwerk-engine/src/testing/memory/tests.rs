@@ -156,7 +156,7 @@ fn an_id_that_was_never_given_out_is_the_callers_fault() {
     let mut row = job(&mut *tx);
     row.job.id = JobId(2);
     let detail = tx.details(&[JobId(1)]).expect("details are read").remove(0).expect("the job is there");
-    let _ = tx.insert(&[Insert { row, detail }]);
+    let _ = tx.insert(&[Insert { row, detail: detail.expect("it can be read") }]);
 }
 
 #[test]

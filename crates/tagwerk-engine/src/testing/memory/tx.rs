@@ -13,8 +13,8 @@ use crate::row::{
     ActionRow, AttemptRow, Detail, JobRow, KeyRow, KeyWrite, Lane, LaneId, Tally, TypeSettings,
 };
 use crate::store::{
-    Change, ClaimQuery, Filter, Insert, OldPayload, PayloadWrite, Prunable, PruneQuery, StoreError,
-    StoreResult, Tx,
+    Change, ClaimQuery, Filter, Found, Insert, OldPayload, PayloadWrite, Prunable, PruneQuery, StoreError,
+    StoreResult, Tx, Unreadable,
 };
 
 /// A transaction: a copy of everything, put in the place of the original at the commit.
@@ -83,17 +83,28 @@ impl Tx for MemoryTx<'_> {
         Ok(())
     }
 
-    fn load(&mut self, ids: &[JobId]) -> StoreResult<Vec<Option<JobRow>>> {
+    fn load(&mut self, ids: &[JobId]) -> StoreResult<Vec<Found<JobRow>>> {
         self.reach(Point::Method("load"))?;
-        if let Some(id) = ids.iter().find(|id| self.state.damaged.contains(id)) {
-            return self.fail(StoreError::DamagedRow(format!("the row of job {id} is damaged")));
-        }
-        Ok(ids.iter().map(|id| self.state.row(*id).cloned()).collect())
+        let found = |id: &JobId| {
+            let row = self.state.row(*id)?;
+            let is_damaged = self.state.damaged.contains(id);
+            Some(if is_damaged { Err(unreadable("row", *id)) } else { Ok(row.clone()) })
+        };
+        Ok(ids.iter().map(found).collect())
     }
 
-    fn details(&mut self, ids: &[JobId]) -> StoreResult<Vec<Option<Detail>>> {
+    fn details(&mut self, ids: &[JobId]) -> StoreResult<Vec<Found<Detail>>> {
         self.reach(Point::Method("details"))?;
-        Ok(ids.iter().map(|id| self.state.jobs.get(id).map(|record| Detail::clone(&record.detail))).collect())
+        let found = |id: &JobId| {
+            let record = self.state.jobs.get(id)?;
+            let is_damaged = self.state.damaged_details.contains(id);
+            Some(if is_damaged {
+                Err(unreadable("cold part", *id))
+            } else {
+                Ok(Detail::clone(&record.detail))
+            })
+        };
+        Ok(ids.iter().map(found).collect())
     }
 
     fn put(&mut self, changes: &[Change]) -> StoreResult<()> {
@@ -243,6 +254,22 @@ impl Tx for MemoryTx<'_> {
         Ok(())
     }
 
+    fn key_of(&mut self, owner: JobId) -> StoreResult<Option<KeyRow>> {
+        self.reach(Point::Method("key_of"))?;
+        let mut keys = self.state.keys.iter().map(|(_, row)| row);
+        Ok(keys.find(|row| row.owner == owner && row.tombstone.is_none()).cloned())
+    }
+
+    fn ledger(&mut self) -> StoreResult<Vec<(Lane, Tally)>> {
+        self.reach(Point::Method("ledger"))?;
+        Ok(self.state.ledger())
+    }
+
+    fn counts(&mut self) -> StoreResult<Vec<(Lane, Status, i64)>> {
+        self.reach(Point::Method("counts"))?;
+        Ok(self.state.counts())
+    }
+
     fn add_ledger(&mut self, deltas: &[(LaneId, Tally)]) -> StoreResult<()> {
         self.reach(Point::Method("add_ledger"))?;
         for (lane, delta) in deltas {
@@ -328,6 +355,10 @@ impl Tx for MemoryTx<'_> {
         self.writer.commit(std::mem::take(&mut self.state));
         self.faults.reach(Point::AfterCommit)
     }
+}
+
+fn unreadable(what: &str, id: JobId) -> Unreadable {
+    Unreadable(format!("the {what} of job {id} is damaged"))
 }
 
 /// What a guarded write compares.

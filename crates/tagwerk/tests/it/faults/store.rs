@@ -189,8 +189,9 @@ mod needs_sqlite3 {
         for damage in DAMAGE {
             let mut server = Server::start();
             let mut client = server.client();
-            let ids = enqueue_all(&mut client, &vec![json!({"type": "t", "queue": "q"}); 5]);
-            assert_eq!(ids, [1, 2, 3, 4, 5]);
+            let mut jobs = vec![json!({"type": "t", "queue": "q"}); 5];
+            jobs[1]["idempotency_key"] = json!("k");
+            assert_eq!(enqueue_all(&mut client, &jobs), [1, 2, 3, 4, 5]);
             server.kill();
             let mut shell = Shell::open(&server);
             let done = shell.tell(&format!("PRAGMA ignore_check_constraints = ON; {damage};"));
@@ -229,6 +230,43 @@ mod needs_sqlite3 {
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
         assert_eq!(output.status.code(), Some(1), "{damage}: {said}");
         assert!(said.contains("damaged-row") && said.contains("job 2"), "{damage}: {said}");
+        repeated_and_deleted(server, damage);
+    }
+
+    /// Who enqueues under its key again is refused and nobody else in the same call. A person deletes it, and all is well.
+    fn repeated_and_deleted(server: &Server, damage: &str) {
+        let mut client = server.client();
+        let (new, known) =
+            (json!({"type": "t", "queue": "r"}), json!({"type": "t", "queue": "q", "idempotency_key": "k"}));
+        client.post("/jobs", &known).problem(500, "job-damaged");
+        let results =
+            client.post("/jobs/bulk", &json!({"jobs": [new, known, new]})).expect(200)["results"].clone();
+        let statuses: Vec<_> = (0..3).map(|index| results[index]["status"].clone()).collect();
+        assert_eq!(statuses, [201, 500, 201], "{damage}: {results}");
+        assert_eq!(results[1]["problem"]["code"], "job-damaged", "{damage}: {results}");
+
+        server.delete("/jobs/2?seen_version=1").problem(500, "job-damaged");
+        let deleted = server.delete("/jobs/2").expect(200);
+        assert_eq!(deleted["id"], 2, "{damage}: {deleted}");
+        assert!(!text(&deleted["detail"]).is_empty(), "{damage}: {deleted}");
+        assert!(server.log().contains("a job that could not be read was deleted"));
+        client.get("/jobs/2").problem(404, "job-not-found");
+        server.delete("/jobs/2").problem(404, "job-not-found");
+        // It may have run.
+        let again = client.post("/jobs", &known).expect(200);
+        assert_eq!(
+            (&again["id"], &again["pruned"], text(&again["status"])),
+            (&json!(2), &json!(true), "cancelled")
+        );
+        let stats = client.get("/stats").expect(200);
+        assert_eq!(
+            (&stats["store"]["damaged_rows"], &stats["counts"]["pruned"]),
+            (&json!(0), &json!(1)),
+            "{damage}"
+        );
+        let check = tagwerk(server.dir(), &["check", "--integrity", "--store", "sqlite:tagwerk.db"]).output();
+        let check = check.expect("the binary");
+        assert_eq!(check.status.code(), Some(0), "{damage}: {}", String::from_utf8_lossy(&check.stdout));
     }
 
     /// Rows as people read them.
