@@ -34,7 +34,7 @@ fn atomic(
     jobs: Vec<EnqueueJob>,
 ) -> Result<EnqueueAnswer, tagwerk_engine::command::EngineError> {
     let command = Enqueue { jobs, mode: BulkMode::Atomic };
-    rig.send(|reply| Message::Enqueue(command, Box::new(reply))).try_recv().expect("an answer")
+    rig.send(|reply| Message::Enqueue(command, Box::new(reply))).try_recv().unwrap()
 }
 
 #[test]
