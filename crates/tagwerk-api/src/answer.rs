@@ -4,6 +4,7 @@ mod attempt;
 mod bulk;
 mod job;
 mod server;
+mod stream;
 
 pub use attempt::{AttemptEntry, AttemptsPage, Explain, ExplainReason, OperatorEntry, RefusedCall};
 pub use bulk::{
@@ -17,3 +18,4 @@ pub use server::{
     CommitStats, Counts, Livez, QueueInfo, QueueList, Readyz, ReadyzCheck, ServiceStats, Stats, StoreStats,
     Totals, TypeInfo, TypeList, WorkerInfo, WorkerJob, WorkerList,
 };
+pub use stream::{RefusedLine, StoredLine, StreamEnd, StreamLine};

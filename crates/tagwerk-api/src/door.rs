@@ -22,7 +22,7 @@ mod reader;
 mod text;
 mod worker;
 
-pub use body::{check_content_type, parse_if_match, parse_job_id};
+pub use body::{check_content_type, is_ndjson, parse_if_match, parse_job_id};
 pub use decoded::{
     Cancel, Checkpoint, Claim, Complete, Delete, Discard, Fail, ForceFail, Heartbeat, Holder, NewJob,
     NewJobs, Release, Report, ReportBulk, ReportItem, Reported, Retry, RetryFields, TypeDefaults,

@@ -10,7 +10,9 @@ pub const REPORT_REPLAYED: &str = "report-replayed";
 pub const TAGWERK_IGNORED: &str = "tagwerk-ignored";
 /// Answer to a claim that found nothing: when the next job that it could get is due (RFC 3339), if known.
 pub const TAGWERK_NEXT_DUE: &str = "tagwerk-next-due";
-/// Media type of every request body and every answer that is not a problem.
+/// Media type of every request body and every answer that is not a problem, but for streams.
 pub const JSON: &str = "application/json";
+/// Media type of a stream of jobs, one a line, and of the answer to it.
+pub const NDJSON: &str = "application/x-ndjson";
 /// Media type of every error answer.
 pub const PROBLEM_JSON: &str = "application/problem+json";

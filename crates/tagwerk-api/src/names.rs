@@ -296,6 +296,16 @@ wire_enum! {
     }
 }
 
+wire_enum! {
+    /// Which lines of a streamed enqueue are answered one by one.
+    StreamResults {
+        /// Those that were refused, the first 1,000 of them. The default. The answer comes when all has been read.
+        Refused = "refused",
+        /// Every line, as soon as it is stored. The client must read while it writes.
+        All = "all",
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

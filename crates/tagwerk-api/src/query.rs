@@ -1,7 +1,7 @@
 //! Query strings: what lists and reads accept after the `?`. The same types are written by clients and read by the
 //! server (through [`crate::door`]).
 
-use crate::{ErrorClass, FailureReason, Status, Time};
+use crate::{ErrorClass, FailureReason, Status, StreamResults, Time};
 
 /// `GET /jobs`: every filter that has a value must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -74,6 +74,13 @@ pub struct NamesQuery {
 pub struct JobQuery {
     /// Wait at most this many milliseconds until it is completed, failed or cancelled.
     pub wait_ms: Option<i64>,
+}
+
+/// `POST /jobs/bulk` with a stream of lines
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StreamQuery {
+    /// Which lines are answered one by one; those that were refused if it is not said.
+    pub results: Option<StreamResults>,
 }
 
 /// `DELETE /jobs/{id}`
@@ -196,6 +203,14 @@ impl JobQuery {
     #[must_use]
     pub fn to_query(&self) -> String {
         QueryString::new().with("wait_seconds", self.wait_ms.map(crate::Seconds::from_ms)).finish()
+    }
+}
+
+impl StreamQuery {
+    /// `?results=…`, for the end of `/jobs/bulk`.
+    #[must_use]
+    pub fn to_query(&self) -> String {
+        QueryString::new().with("results", self.results).finish()
     }
 }
 

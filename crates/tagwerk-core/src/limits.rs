@@ -142,6 +142,28 @@ pub const BULK_BODY_MAX_BYTES: usize = 64 * MIB;
 pub const BULK_JOBS_MAX: usize = 10_000;
 /// Refused lines of a streamed enqueue that are named one by one: enough to see what is wrong with the file.
 pub const STREAM_REFUSALS_MAX: usize = 1_000;
+/// Bytes of the refused lines that are named one by one: 1,000 usual ones have half of it, and they stay in memory until
+/// the stream has been read.
+pub const STREAM_REFUSALS_MAX_BYTES: usize = MIB;
+/// Errors of one refused line that are named: enough to see what is wrong, and a line that is wrong throughout does not
+/// make an answer of 100 KiB.
+pub const STREAM_LINE_ERRORS_MAX: usize = 10;
+/// Bytes of a line besides the largest payload: all other fields at their limits, with every character escaped, fit four
+/// times. A longer line is refused without being held in memory.
+pub const STREAM_LINE_EXTRA_BYTES: usize = 64 * KIB;
+/// Lines of a streamed enqueue that are stored together: enough that the disk does not count, few enough that a claim
+/// which comes meanwhile waits some milliseconds.
+pub const STREAM_BATCH_LINES: usize = 512;
+/// Bytes of the lines that are stored together, since each stream holds up to four such batches: one that is read, one
+/// that waits, one that is decoded, one that is stored.
+pub const STREAM_BATCH_BYTES: usize = MIB;
+/// Streamed enqueues at the same time; further ones wait for their turn and are then refused. Each may hold some
+/// megabytes, and more would only take the committer from each other.
+pub const STREAMED_ENQUEUES_MAX: usize = 16;
+/// Pieces of an answer with all results that wait for a client which reads slowly, since reading stops when they are full.
+pub const STREAM_PIECES_MAX: usize = 4;
+/// From this size on a piece of such an answer goes out; smaller ones would only cost more trips.
+pub const STREAM_PIECE_BYTES: usize = 32 * KIB;
 /// Reports of one bulk report: what a large worker finishes in a second; one commit.
 pub const REPORTS_MAX: usize = 1_000;
 /// Jobs of one claim: what a large worker does in a few seconds; more would only sit in its memory under lease.

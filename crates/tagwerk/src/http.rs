@@ -24,6 +24,7 @@ mod report;
 mod review;
 mod router;
 mod sent;
+mod stream;
 mod types;
 mod view;
 
@@ -67,6 +68,7 @@ pub(crate) struct App {
     owners: owners::Owners,
     turns: reading::Turns,
     rooms: sent::Rooms,
+    streams: stream::Streams,
 }
 
 impl App {
@@ -81,6 +83,7 @@ impl App {
             owners: owners::Owners::default(),
             turns: reading::Turns::default(),
             rooms: sent::Rooms::default(),
+            streams: stream::Streams::default(),
         }
     }
 

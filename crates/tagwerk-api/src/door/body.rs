@@ -1,15 +1,39 @@
 //! What stands before the fields: media type, encoding, headers, ids in paths.
 
+use crate::headers::{JSON, NDJSON};
 use crate::problem::{Code, FieldCode, Refusal};
 
 /// The body as text. Empty (or white space alone) counts as `{}`.
 pub(crate) fn text(body: &[u8]) -> Result<&str, Refusal> {
-    if body.starts_with(b"\xEF\xBB\xBF") {
-        let detail = "the body begins with a byte order mark (EF BB BF); send it without";
-        return Err(Refusal::new(Code::InvalidJson, detail));
+    if let Some(refusal) = byte_order_mark("body", body) {
+        return Err(refusal);
     }
     let text = std::str::from_utf8(body).map_err(|error| not_utf8(body, error.valid_up_to()))?;
-    Ok(if text.trim_matches([' ', '\t', '\r', '\n']).is_empty() { "{}" } else { text })
+    Ok(if is_blank(text.as_bytes()) { "{}" } else { text })
+}
+
+/// A line of a stream as text.
+pub(crate) fn line_text(line: &[u8]) -> Result<&str, Refusal> {
+    if let Some(refusal) = byte_order_mark("line", line) {
+        return Err(refusal);
+    }
+    std::str::from_utf8(line).map_err(|error| {
+        let valid = error.valid_up_to();
+        let detail = format!("the line is not UTF-8 at column {} (byte {valid}); send UTF-8", valid + 1);
+        Refusal::new(Code::InvalidJson, detail)
+    })
+}
+
+/// Whether there is nothing but JSON's white space.
+pub(crate) fn is_blank(bytes: &[u8]) -> bool {
+    bytes.iter().all(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n'))
+}
+
+fn byte_order_mark(what: &str, bytes: &[u8]) -> Option<Refusal> {
+    bytes.starts_with(b"\xEF\xBB\xBF").then(|| {
+        let detail = format!("the {what} begins with a byte order mark (EF BB BF); send it without");
+        Refusal::new(Code::InvalidJson, detail)
+    })
 }
 
 fn not_utf8(body: &[u8], valid: usize) -> Refusal {
@@ -37,16 +61,27 @@ pub fn check_content_type(header: Option<&[u8]>, body: &[u8]) -> Result<(), Refu
     Err(Refusal::new(Code::UnsupportedMediaType, detail))
 }
 
-/// `application/json`, with no character set or UTF-8.
+/// Whether a `Content-Type` says that the body is a stream of lines.
+#[must_use]
+pub fn is_ndjson(header: Option<&[u8]>) -> bool {
+    header.is_some_and(|header| is_media(header, NDJSON))
+}
+
+/// `application/json`
 fn is_json(header: &[u8]) -> bool {
+    is_media(header, JSON)
+}
+
+/// This media type, with no character set or UTF-8.
+fn is_media(header: &[u8], wanted: &str) -> bool {
     let Ok(header) = std::str::from_utf8(header) else { return false };
     let mut parts = header.split(';').map(|part| part.trim().to_ascii_lowercase());
-    let is_json = parts.next().is_some_and(|media| media == "application/json");
+    let is_it = parts.next().is_some_and(|media| media == wanted);
     let is_utf8 = |part: String| match part.strip_prefix("charset=") {
         Some(charset) => matches!(charset.trim_matches('"'), "utf-8" | "utf8" | "us-ascii"),
         None => true,
     };
-    is_json && parts.all(is_utf8)
+    is_it && parts.all(is_utf8)
 }
 
 /// The version in an `If-Match` header: `7`, `"7"` or `W/"7"`.
@@ -139,6 +174,16 @@ mod tests {
             assert_eq!(refusal.code, Code::UnsupportedMediaType);
             assert!(refusal.detail.contains("-H 'Content-Type: application/json'"), "{}", refusal.detail);
             assert_eq!(check_content_type(bad.map(str::as_bytes), b""), Ok(()));
+        }
+    }
+
+    #[test]
+    fn streams_of_lines() {
+        for good in ["application/x-ndjson", "Application/X-NDJSON", "application/x-ndjson; charset=utf-8"] {
+            assert!(is_ndjson(Some(good.as_bytes())), "{good}");
+        }
+        for bad in [Some("application/json"), Some("application/x-ndjson; charset=utf-16"), Some(""), None] {
+            assert!(!is_ndjson(bad.map(str::as_bytes)), "{bad:?}");
         }
     }
 

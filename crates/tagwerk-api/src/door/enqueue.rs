@@ -2,7 +2,7 @@
 
 use serde_json::value::RawValue;
 
-use super::body::header_key;
+use super::body::{header_key, is_blank};
 use super::reader::{JsonRule, Reader, Unknown};
 use super::text::{Alphabet, TextRule};
 use super::{Door, DoorLimits, NewJob, NewJobs, RetryFields};
@@ -41,6 +41,19 @@ impl Door {
         reader.finish()?;
         let jobs = jobs.into_iter().enumerate().map(|(index, job)| self.bulk_job(index, job)).collect();
         Ok(NewJobs { jobs, atomic })
+    }
+
+    /// A line of a streamed `POST /jobs/bulk`. `None`: it is blank, which is no job and no error.
+    pub fn enqueue_line(&self, line: &[u8]) -> Option<Result<NewJob, Refusal>> {
+        if is_blank(line) {
+            return None;
+        }
+        let read = || {
+            let mut reader = Reader::line(line)?;
+            let job = self.limits.job(&mut reader);
+            reader.finish().map(|_| job)
+        };
+        Some(read())
     }
 
     fn bulk_job(&self, index: usize, job: &RawValue) -> Result<NewJob, Refusal> {

@@ -7,7 +7,7 @@ use super::reader::Reader;
 use super::text::{Alphabet, TextRule};
 use crate::Time;
 use crate::problem::{Code, Refusal};
-use crate::query::{AttemptsQuery, JobQuery, JobsQuery, NamesQuery, ReadyzQuery, ReviewQuery};
+use crate::query::{AttemptsQuery, JobQuery, JobsQuery, NamesQuery, ReadyzQuery, ReviewQuery, StreamQuery};
 
 impl Door {
     /// `GET /jobs`
@@ -54,6 +54,14 @@ impl Door {
         let pairs = pairs(query)?;
         let mut reader = Reader::query(&pairs);
         let query = JobQuery { wait_ms: reader.seconds("wait_seconds", &(0..=self.limits.wait_max_ms)) };
+        reader.finish().map(|_| query)
+    }
+
+    /// `POST /jobs/bulk` with a stream of lines
+    pub fn stream_query(&self, query: &str) -> Result<StreamQuery, Refusal> {
+        let pairs = pairs(query)?;
+        let mut reader = Reader::query(&pairs);
+        let query = StreamQuery { results: reader.choice("results") };
         reader.finish().map(|_| query)
     }
 

@@ -79,6 +79,23 @@ impl<'a> Reader<'a> {
         Ok(Self::new(String::new(), unknown, members))
     }
 
+    /// The fields of a line of a stream.
+    pub(crate) fn line(line: &'a [u8]) -> Result<Self, Refusal> {
+        let text = body::line_text(line)?;
+        let not_json = |error: serde_json::Error| {
+            let says = error.to_string().replace(" at line 1 column ", " at column ");
+            Refusal::new(Code::InvalidJson, format!("the line is not JSON that can be read: {says}"))
+        };
+        if Kind::of(text) != Kind::Object {
+            let value: &RawValue = serde_json::from_str(text).map_err(not_json)?;
+            let got = Kind::of(value.get()).name();
+            let message = format!("the line must be a JSON object, not {got}");
+            return Err(Refusal::field("", FieldCode::WrongType, message));
+        }
+        let members = serde_json::from_str(text).map_err(not_json)?;
+        Ok(Self::new(String::new(), Unknown::Refuse, members))
+    }
+
     /// The fields of a value inside a body; `path` is where it stands.
     pub(crate) fn object(path: &str, value: &'a RawValue, unknown: Unknown) -> Result<Self, Refusal> {
         if Kind::of(value.get()) != Kind::Object {

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use axum::extract::State;
-use http::header::LOCATION;
+use axum::extract::{FromRequest, Request, State};
+use http::header::{CONTENT_TYPE, LOCATION};
 use http::{HeaderValue, StatusCode};
 use tagwerk_api::answer::{
     AttemptsPage, BulkEnqueueAnswer, DamagedJob, EnqueueResult, Enqueued as EnqueuedView, Existing, JobsPage,
 };
-use tagwerk_api::door::{Door, NewJobs};
+use tagwerk_api::door::{Door, NewJobs, is_ndjson};
 use tagwerk_api::headers;
 use tagwerk_api::problem::{Code, Problem};
 use tagwerk_api::query::JobsQuery;
@@ -23,7 +23,7 @@ use super::problem::{self, Refused};
 use super::reading::{patience, readable};
 use super::reply::{self, Answer};
 use super::sent::{NoQuery, PathId, Query, Sent, SentBulk};
-use super::{App, decode, view};
+use super::{App, decode, stream, view};
 
 type Shared = State<Arc<App>>;
 
@@ -75,7 +75,18 @@ pub(super) async fn refused(app: &App, refusal: Refusal) -> Refused {
 }
 
 /// `POST /jobs/bulk`
-pub(super) async fn enqueue_bulk(State(app): Shared, _: NoQuery, sent: SentBulk) -> Answer {
+pub(super) async fn enqueue_bulk(State(app): Shared, request: Request) -> Answer {
+    let content_type = request.headers().get(CONTENT_TYPE).map(HeaderValue::as_bytes);
+    if is_ndjson(content_type) {
+        return stream::enqueue(app, request).await;
+    }
+    app.door.no_query(request.uri().query().unwrap_or_default())?;
+    let sent = SentBulk::from_request(request, &app).await?;
+    enqueue_list(app, sent).await
+}
+
+/// Jobs in one JSON body.
+async fn enqueue_list(app: Arc<App>, sent: SentBulk) -> Answer {
     let key = sent.single(headers::IDEMPOTENCY_KEY)?;
     let read = move |door: &Door, body: &[u8]| {
         let NewJobs { jobs, atomic } = door.enqueue_bulk(body, key.as_ref().map(HeaderValue::as_bytes))?;

@@ -145,8 +145,13 @@ impl<const LIMIT: usize> FromRequest<Arc<App>> for Sent<LIMIT> {
 
 /// Bodies are taken as they are. Said so, since a packed body would only be called unreadable.
 fn check_encoding(headers: &HeaderMap, body: &[u8]) -> Result<(), Refused> {
+    if body.is_empty() { Ok(()) } else { check_plain(headers) }
+}
+
+/// The same for a body that has not been read.
+pub(super) fn check_plain(headers: &HeaderMap) -> Result<(), Refused> {
     let Some(encoding) = headers.get(CONTENT_ENCODING) else { return Ok(()) };
-    if body.is_empty() || encoding.as_bytes().eq_ignore_ascii_case(b"identity") {
+    if encoding.as_bytes().eq_ignore_ascii_case(b"identity") {
         return Ok(());
     }
     Err(Refused::new(
@@ -214,7 +219,7 @@ async fn collect(mut body: Body, sizes: (Option<usize>, usize), rooms: &Rooms) -
 
 /// Reads on and forgets, within bounds: a connection that is closed with unread bytes is reset, and the client would not
 /// see the answer. A client that waits to be told to go on is not told so, and sends nothing.
-fn discard(mut body: Body, headers: &HeaderMap) {
+pub(super) fn discard(mut body: Body, headers: &HeaderMap) {
     if headers.contains_key(EXPECT) {
         return;
     }

@@ -1,0 +1,160 @@
+//! Decodes batches of lines and has them stored, one after the other.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use tagwerk_api::door::{Door, NewJob};
+use tagwerk_api::problem::{Code, Problem};
+use tagwerk_api::{OnDuplicate, OnMismatch};
+use tagwerk_core::limits;
+use tagwerk_engine::command::{BulkMode, EngineError, Enqueue, EnqueueJob};
+use tagwerk_engine::message::EnqueueAnswer;
+use tokio::sync::{mpsc, oneshot};
+
+use super::super::ask::slot;
+use super::super::problem::{self, Refused};
+use super::super::reply::off_thread;
+use super::super::{App, decode};
+use super::lines::Batch;
+use super::told::{Failure, Told};
+
+/// Lines that one command of the engine stands for.
+#[derive(Debug, Default)]
+struct Part {
+    jobs: Vec<EnqueueJob>,
+    /// In the order of the lines: its number, and why it is refused unless it is a job.
+    lines: Vec<(u64, Option<Box<Problem>>)>,
+}
+
+impl Part {
+    fn first_line(&self) -> u64 {
+        self.lines.first().map_or(0, |(line, _)| *line)
+    }
+}
+
+/// A part whose jobs are being stored.
+struct Stored {
+    part: Part,
+    answer: oneshot::Receiver<Result<EnqueueAnswer, EngineError>>,
+}
+
+/// Takes batches until there are no more, or until one fails as a whole.
+pub(super) async fn store(
+    app: &App,
+    mut batches: mpsc::Receiver<Batch>,
+    mut told: Told,
+) -> (Told, Option<Failure>) {
+    let mut under_way: Option<Stored> = None;
+    while let Some(batch) = batches.recv().await {
+        let (door, first) = (Arc::clone(&app.door), batch.lines().next().map_or(0, |(line, _)| line));
+        // Decoded while the part before is stored, sent when that one is in: whatever comes after a failure is not in.
+        let parts = match off_thread(move || parts(&door, &batch)).await {
+            Ok(parts) => parts,
+            Err(refused) => {
+                let failure = settle(under_way, &mut told).await.err();
+                return (told, Some(failure.unwrap_or_else(|| failed(first, refused))));
+            }
+        };
+        for mut part in parts {
+            if let Err(failure) = settle(under_way.take(), &mut told).await {
+                return (told, Some(failure));
+            }
+            let (reply, answer) = slot();
+            let command = Enqueue { jobs: std::mem::take(&mut part.jobs), mode: BulkMode::Each };
+            if command.jobs.is_empty() {
+                drop(reply.answer(Ok(Vec::new())));
+            } else {
+                app.engine.enqueue(command, reply);
+            }
+            under_way = Some(Stored { part, answer });
+        }
+    }
+    let failure = settle(under_way, &mut told).await.err();
+    (told, failure)
+}
+
+/// Waits until the part is in, and tells what became of its lines.
+async fn settle(stored: Option<Stored>, told: &mut Told) -> Result<(), Failure> {
+    let Some(Stored { part, answer }) = stored else { return Ok(()) };
+    // An engine that dropped the command without an answer has panicked.
+    let results = answer.await.unwrap_or(Err(EngineError::Internal));
+    let results = results.map_err(|error| failed(part.first_line(), error.into()))?;
+    let mut results =
+        results.into_iter().map(|result| result.map_err(|refusal| Box::new(problem::refusal(refusal))));
+    for (line, refused) in part.lines {
+        match refused.map_or_else(|| results.next(), |problem| Some(Err(problem))) {
+            Some(Ok(enqueued)) => told.stored(line, &enqueued),
+            Some(Err(problem)) => told.refused(line, *problem),
+            None => return Err(failed(line, Refused::of(Code::InternalError))),
+        }
+        told.send_if_large().await;
+    }
+    told.send().await;
+    Ok(())
+}
+
+fn failed(line: u64, refused: Refused) -> Failure {
+    Failure { line, problem: refused.into_problem() }
+}
+
+/// What the lines of a batch say. A new part begins where a key repeats and its lines ask for more than the job that has
+/// it: then it matters that the earlier line has been stored, as it would have been by a call of its own.
+fn parts(door: &Door, batch: &Batch) -> Vec<Part> {
+    let mut parts = vec![Part::default()];
+    // Whether a line with this key of this part asks for more.
+    let mut keys: HashMap<String, bool> = HashMap::new();
+    for (line, bytes) in batch.lines() {
+        let read = match bytes {
+            Some(bytes) => door.enqueue_line(bytes).map(|read| read.map_err(Problem::from)),
+            None => Some(Err(too_long(door))),
+        };
+        let job = match read {
+            None => continue,
+            Some(Ok(job)) => job,
+            Some(Err(mut problem)) => {
+                problem.errors.truncate(limits::STREAM_LINE_ERRORS_MAX);
+                put(&mut parts, line, Err(Box::new(problem)));
+                continue;
+            }
+        };
+        if let Some(key) = &job.idempotency_key {
+            let asks = asks_for_more(&job);
+            if keys.get(key).is_some_and(|before| *before || asks) {
+                parts.push(Part::default());
+                keys.clear();
+            }
+            *keys.entry(key.clone()).or_default() |= asks;
+        }
+        put(&mut parts, line, Ok(decode::new_job(job)));
+    }
+    parts.retain(|part| !part.lines.is_empty());
+    parts
+}
+
+fn put(parts: &mut [Part], line: u64, read: Result<EnqueueJob, Box<Problem>>) {
+    let Some(part) = parts.last_mut() else { return };
+    match read {
+        Ok(job) => {
+            part.jobs.push(job);
+            part.lines.push((line, None));
+        }
+        Err(problem) => part.lines.push((line, Some(problem))),
+    }
+}
+
+/// Whether the line does more with a known key than to find its job.
+fn asks_for_more(job: &NewJob) -> bool {
+    let duplicate = !matches!(job.on_duplicate, None | Some(OnDuplicate::Existing));
+    duplicate || matches!(job.on_mismatch, Some(OnMismatch::Reject))
+}
+
+fn too_long(door: &Door) -> Problem {
+    let payload = door.limits().payload_max_bytes;
+    let most = payload + limits::STREAM_LINE_EXTRA_BYTES;
+    Problem::new(
+        Code::BodyTooLarge,
+        format!(
+            "the line has more than {most} bytes, and a payload may have {payload}; keep large data elsewhere"
+        ),
+    )
+}

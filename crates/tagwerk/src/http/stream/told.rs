@@ -1,0 +1,136 @@
+//! The answer to a stream: lines about lines, and the last one about all.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use axum::body::{Bytes, HttpBody};
+use hyper::body::Frame;
+use serde::Serialize;
+use tagwerk_api::answer::{RefusedLine, StoredLine, StreamEnd};
+use tagwerk_api::problem::Problem;
+use tagwerk_core::limits;
+use tagwerk_engine::command::Enqueued;
+use tokio::sync::mpsc;
+
+/// Why a stream ended early.
+#[derive(Debug)]
+pub(super) struct Failure {
+    /// The first line that was not judged.
+    pub(super) line: u64,
+    pub(super) problem: Problem,
+}
+
+/// Counts, and keeps or sends what is to be told.
+#[derive(Debug, Default)]
+pub(super) struct Told {
+    created: u64,
+    existing: u64,
+    refused: u64,
+    text: Vec<u8>,
+    /// Where every line is told; without it the first refused ones are, at the end.
+    pieces: Option<mpsc::Sender<Bytes>>,
+}
+
+impl Told {
+    /// Tells of refused lines, when all has been read.
+    pub(super) fn refused_only() -> Self {
+        Self::default()
+    }
+
+    /// Tells of every line as soon as it is stored.
+    pub(super) fn all(pieces: mpsc::Sender<Bytes>) -> Self {
+        Self { pieces: Some(pieces), ..Self::default() }
+    }
+
+    /// A line was refused.
+    pub(super) fn refused(&mut self, line: u64, problem: Problem) {
+        let named = self.pieces.is_some()
+            || (self.refused < limits::STREAM_REFUSALS_MAX as u64
+                && self.text.len() < limits::STREAM_REFUSALS_MAX_BYTES);
+        self.refused += 1;
+        if named {
+            self.write(&RefusedLine { line, status: problem.status, problem });
+        }
+    }
+
+    /// The job of a line is there.
+    pub(super) fn stored(&mut self, line: u64, enqueued: &Enqueued) {
+        let (status, id, payload_differs, replaced) = match enqueued {
+            Enqueued::Created(job) => (201, job.row.job.id, false, None),
+            Enqueued::Existing { job, payload_differs, replaced } => {
+                (200, job.row.job.id, *payload_differs, *replaced)
+            }
+            Enqueued::Pruned { id, payload_differs, .. } => (200, *id, *payload_differs, None),
+        };
+        if status == 201 {
+            self.created += 1;
+        } else {
+            self.existing += 1;
+        }
+        if self.pieces.is_some() {
+            self.write(&StoredLine { line, status, id: id.0, payload_differs, replaced });
+        }
+    }
+
+    fn write<T: Serialize>(&mut self, line: &T) {
+        // Plain data, so it can always be written.
+        if serde_json::to_writer(&mut self.text, line).is_ok() {
+            self.text.push(b'\n');
+        }
+    }
+
+    /// Sends what there is to a client that reads along, and waits until there is room for it.
+    pub(super) async fn send(&mut self) {
+        let Some(pieces) = &self.pieces else { return };
+        if !self.text.is_empty() {
+            // Nobody reads any more: the lines are stored all the same.
+            drop(pieces.send(std::mem::take(&mut self.text).into()).await);
+        }
+    }
+
+    /// The same, if it has become much.
+    pub(super) async fn send_if_large(&mut self) {
+        if self.text.len() >= limits::STREAM_PIECE_BYTES {
+            self.send().await;
+        }
+    }
+
+    /// Writes the last line. Returns what has not been sent.
+    pub(super) async fn end(&mut self, failure: Option<Failure>) -> Bytes {
+        let (created, existing, refused) = (self.created, self.existing, self.refused);
+        let done = failure.is_none();
+        let (line, problem) = failure.map(|Failure { line, problem }| (line, problem)).unzip();
+        self.write(&StreamEnd { done, created, existing, refused, line, problem });
+        self.send().await;
+        std::mem::take(&mut self.text).into()
+    }
+}
+
+/// An answer in pieces, as they come.
+pub(super) struct PieceBody {
+    first: Option<Bytes>,
+    pieces: mpsc::Receiver<Bytes>,
+}
+
+impl PieceBody {
+    /// This piece and those that follow.
+    pub(super) const fn new(first: Option<Bytes>, pieces: mpsc::Receiver<Bytes>) -> Self {
+        Self { first, pieces }
+    }
+}
+
+impl HttpBody for PieceBody {
+    type Data = Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        let piece = match self.first.take() {
+            Some(first) => Some(first),
+            None => ready!(self.pieces.poll_recv(context)),
+        };
+        Poll::Ready(piece.map(|piece| Ok(Frame::data(piece))))
+    }
+}
