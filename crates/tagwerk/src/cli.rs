@@ -4,6 +4,7 @@
 //! Guarantees: tables for people on stdout, with `--json` exactly what the server says; what went wrong and what to do next
 //! on stderr; an exit code of the one table in `exit`; a pipe that is closed early is no error. Lists never show payloads.
 
+mod bench;
 mod bulk;
 mod check;
 mod connect;
@@ -62,6 +63,8 @@ enum Command {
     Workers(overview::Page),
     /// Show what the server has done and holds
     Stats(connect::Remote),
+    /// Measure a running server
+    Bench(Box<bench::Bench>),
     /// Prove that a store is sound, with no server or beside a running one
     Check(check::Check),
     /// Print the server's settings, each with where it comes from; secrets are masked
@@ -108,6 +111,7 @@ fn run(command: Command) -> Result<Exit, Failure> {
         Command::Types(types) => connect::wait(types.run()),
         Command::Workers(page) => connect::wait(overview::workers(page)),
         Command::Stats(remote) => connect::wait(overview::stats(remote)),
+        Command::Bench(bench) => connect::wait(bench.run()),
         Command::Check(check) => check.run(),
         Command::Config(config) => config.run(),
         Command::Openapi(remote) => connect::wait(overview::openapi(remote)),

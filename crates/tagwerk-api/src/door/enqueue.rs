@@ -44,6 +44,7 @@ impl Door {
     }
 
     /// A line of a streamed `POST /jobs/bulk`. `None`: it is blank, which is no job and no error.
+    #[must_use]
     pub fn enqueue_line(&self, line: &[u8]) -> Option<Result<NewJob, Refusal>> {
         if is_blank(line) {
             return None;
@@ -461,5 +462,31 @@ mod tests {
         assert_eq!(door().enqueue_bulk(br#"{"jobs":[]}"#, None), Ok(NewJobs::default()));
         let refusal = door().enqueue_bulk(br#"{"jobs":[]}"#, Some(b"k")).unwrap_err();
         assert_eq!(refusal.errors[0].field, "Idempotency-Key");
+    }
+
+    #[test]
+    fn lines_of_a_stream_are_judged_as_lines() {
+        let line = |bytes: &[u8]| door().enqueue_line(bytes);
+        for blank in [b"".as_slice(), b" \t\r", b"\r"] {
+            assert_eq!(line(blank), None);
+        }
+        assert_eq!(line(b" {\"type\":\"t\"} \r").unwrap().unwrap().job_type, "t");
+        for (bytes, says) in [
+            (
+                b"\xEF\xBB\xBF{}".as_slice(),
+                "the line begins with a byte order mark (EF BB BF); send it without",
+            ),
+            (b"{\"type\":\"\xFF\"}", "the line is not UTF-8 at column 10 (byte 9); send UTF-8"),
+            (b"{\"type\":", "the line is not JSON that can be read: EOF while parsing a value at column 8"),
+            (b"{} {}", "the line is not JSON that can be read: trailing characters at column 4"),
+            (b"[1]", "the line must be a JSON object, not an array"),
+            (
+                b"{\"type\":\"t\",\"max_retry\":1}",
+                "max_retry: is not known here; did you mean `max_retries`?",
+            ),
+            (b"{}", "type: is needed"),
+        ] {
+            assert_eq!(line(bytes).unwrap().unwrap_err().detail, says);
+        }
     }
 }

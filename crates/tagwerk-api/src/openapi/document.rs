@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::route::{Answer, Group, Header, Param, ParamKind, Route, Shape};
 use super::{routes, schemas};
+use crate::headers::NDJSON;
 use crate::problem::{Code, Problem, markdown};
 
 /// The document: `OpenAPI` 3.1.0.
@@ -70,6 +71,18 @@ fn operation(route: &Route) -> Value {
             "required": is_body_required(route),
             "content": {"application/json": {"schema": reference(body.schema), "example": (body.example)()}},
         });
+    }
+    if let Some(lines) = route.lines {
+        let (sent, answered) = (lines.example)();
+        let one = |schemas: &[&str]| match schemas {
+            [only] => reference(only),
+            several => json!({"oneOf": several.iter().map(|schema| reference(schema)).collect::<Vec<_>>()}),
+        };
+        // OpenAPI 3.1 has no word for the lines of a stream.
+        let media = |schemas: &[&str], example: String| json!({"schema": {"type": "string"}, "x-line-schema": one(schemas), "example": example});
+        operation["requestBody"]["content"][NDJSON] = media(&[lines.schema], sent);
+        operation["responses"]["200"]["content"][NDJSON] = media(lines.answers, answered);
+        operation["requestBody"]["description"] = lines.about.into();
     }
     operation
 }

@@ -2,7 +2,7 @@
 
 use super::examples;
 use super::route::{
-    Answer, Group, Header, LIMIT, Method, Param, ParamKind, Route, Shape, answer, body, param,
+    Answer, Group, Header, LIMIT, Lines, Method, Param, ParamKind, Route, Shape, answer, body, param,
 };
 use crate::problem::Code;
 
@@ -71,8 +71,26 @@ pub(super) const ROUTES: &[Route] = &[
         group: Group::Jobs,
         summary: "Enqueue many jobs",
         about: "At most 10,000 jobs, stored together. Each is judged by itself and answered in order with the status \
-                that a call of its own would have had; `atomic: true` takes all or none.",
+                that a call of its own would have had; `atomic: true` takes all or none. Or a stream of any length, \
+                one job a line, as `application/x-ndjson`.",
+        params: &[param(
+            "results",
+            ParamKind::Named("StreamResults"),
+            "For a stream: which lines are answered one by one.",
+        )],
         body: Some(body("BulkEnqueueRequest", examples::enqueue_bulk)),
+        lines: Some(Lines {
+            schema: "EnqueueRequest",
+            answers: &["RefusedLine", "StoredLine", "StreamEnd"],
+            about: "As `application/x-ndjson`: one job a line, of any number, stored in order and in parts while they come. \
+                    Blank lines are skipped and counted; a line that is refused touches no other. The answer has a line \
+                    for each of the first 1,000 refused lines and a last line with the counts; it comes when the stream \
+                    has been read, however late the client reads it. With `results=all` each line is answered as soon as \
+                    it is stored, and the client must read while it writes. A last line with `done: false` says at which \
+                    line it ended and why; every line before that one was judged. An answer without a last line is not \
+                    finished: send the lines again, with their keys.",
+            example: examples::lines,
+        }),
         answers: &[answer(200, "What became of each job.", "BulkEnqueueAnswer", examples::enqueued_bulk)],
         ..Route::EMPTY
     },

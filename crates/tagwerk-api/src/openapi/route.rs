@@ -108,6 +108,19 @@ pub struct Body {
     pub example: fn() -> Value,
 }
 
+/// A stream of lines that the route takes instead of its body.
+#[derive(Clone, Copy, Debug)]
+pub struct Lines {
+    /// Schema of a line of the request.
+    pub schema: &'static str,
+    /// Schemas of lines of the answer.
+    pub answers: &'static [&'static str],
+    /// What there is to know.
+    pub about: &'static str,
+    /// Lines that are accepted, and the answer to them.
+    pub example: fn() -> (String, String),
+}
+
 /// What an answer holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
@@ -157,6 +170,8 @@ pub struct Route {
     pub headers: &'static [Header],
     /// The body, if it has one.
     pub body: Option<Body>,
+    /// The stream that it takes instead, if it takes one.
+    pub lines: Option<Lines>,
     /// Answers that are no problem.
     pub answers: &'static [Answer],
     /// Problems beyond those that every route of its kind has.
@@ -175,6 +190,7 @@ impl Route {
         params: &[],
         headers: &[],
         body: None,
+        lines: None,
         answers: &[],
         problems: &[],
     };

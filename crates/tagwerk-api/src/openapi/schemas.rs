@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use utoipa::ToSchema;
 use utoipa::openapi::{RefOr, Schema};
 
+use crate::StreamResults;
 use crate::problem::Problem;
 use crate::{answer, request};
 
@@ -50,6 +51,10 @@ fn answers(found: &mut Found) {
     add::<answer::EnqueueAnswer>(found);
     add::<answer::Enqueued>(found);
     add::<answer::BulkEnqueueAnswer>(found);
+    add::<answer::RefusedLine>(found);
+    add::<answer::StoredLine>(found);
+    add::<answer::StreamEnd>(found);
+    add::<StreamResults>(found);
     add::<answer::JobsPage>(found);
     add::<answer::ReviewPage>(found);
     add::<answer::AttemptsPage>(found);

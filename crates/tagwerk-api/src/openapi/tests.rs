@@ -136,6 +136,26 @@ fn examples_of_bodies_pass_the_door_with_nothing_ignored() {
 }
 
 #[test]
+fn the_example_of_a_stream_is_judged_as_it_says() {
+    let route = routes().find(|route| route.id == "enqueue_bulk").unwrap();
+    let (sent, answered) = (route.lines.unwrap().example)();
+    let judged: Vec<_> = sent.lines().map(|line| door().enqueue_line(line.as_bytes()).unwrap()).collect();
+    let answers: Vec<answer::StreamLine> =
+        answered.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let [answer::StreamLine::Refused(refused), answer::StreamLine::End(end)] = answers.as_slice() else {
+        panic!("{answers:?}")
+    };
+    assert!(judged[0].is_ok());
+    assert_eq!((refused.line, refused.status), (2, 422));
+    assert_eq!(refused.problem.errors, judged[1].clone().unwrap_err().errors);
+    assert!(end.done && end.created == 1 && end.refused == 1);
+    let document = document();
+    let bulk = &document["paths"]["/jobs/bulk"]["post"];
+    assert_eq!(bulk["requestBody"]["content"]["application/x-ndjson"]["example"], sent);
+    assert_eq!(bulk["responses"]["200"]["content"]["application/x-ndjson"]["example"], answered);
+}
+
+#[test]
 fn bodies_that_the_document_calls_optional_may_be_empty() {
     let document = document();
     for route in routes().filter(|route| route.body.is_some()) {
@@ -261,7 +281,8 @@ fn parameters_are_those_that_the_door_knows() {
         assert_eq!(documented(id), known(door.names_query(nonsense).unwrap_err()));
     }
     let with_params = routes().filter(|route| !route.params.is_empty()).count();
-    assert_eq!(with_params, 9);
+    assert_eq!(documented("enqueue_bulk"), known(door.stream_query(nonsense).unwrap_err()));
+    assert_eq!(with_params, 10);
     assert_eq!(door.jobs_query(""), Ok(query::JobsQuery::default()));
 }
 

@@ -137,9 +137,8 @@ async fn run(app: Arc<App>, from: (Body, OwnedSemaphorePermit), told: Told) -> B
 /// Reads on and forgets: a connection that is closed with unread bytes is reset, and a client that is still writing would
 /// not see the answer.
 async fn read_on(mut body: Body) {
-    let reading = async {
-        while let Ok(Some(Ok(_))) = timeout(patience(limits::BODY_PAUSE_MS), body.frame()).await {}
-    };
+    let reading =
+        async { while let Ok(Some(Ok(_))) = timeout(patience(limits::BODY_PAUSE_MS), body.frame()).await {} };
     // Longer than that nobody is waited for.
     drop(timeout(patience(limits::BODY_READ_MS), reading).await);
 }

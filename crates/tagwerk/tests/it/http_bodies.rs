@@ -167,8 +167,12 @@ fn what_is_sent_as_something_else_than_json_is_refused_with_the_remedy() {
     }
     let bare = request(server.addr(), "POST /jobs", &[], b"{\"type\":\"t\"}");
     server.client().raw(&bare).expect("an answer").problem(415, "unsupported-media-type");
-    let ndjson =
-        server.client().send("POST /jobs/bulk", &[("Content-Type", "application/x-ndjson")], b"{}\n");
+    // Only a bulk can be a stream.
+    let ndjson = server.client().send(
+        "POST /jobs",
+        &[("Content-Type", "application/x-ndjson")],
+        b"{\"type\":\"t\"}\n",
+    );
     ndjson.problem(415, "unsupported-media-type");
     for media in ["application/json", "Application/JSON; charset=UTF-8"] {
         server.client().send("POST /jobs", &[("Content-Type", media)], b"{\"type\":\"t\"}").expect(201);

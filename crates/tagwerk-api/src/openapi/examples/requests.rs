@@ -3,6 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{ID, payload, seconds, settings, token, value, worker};
+use crate::answer::{RefusedLine, StreamEnd};
+use crate::problem::{FieldCode, Refusal};
 use crate::request::{
     BulkClaimRequest, BulkEnqueueRequest, BulkHeartbeatRequest, CancelRequest, CheckpointRequest,
     ClaimRequest, CompleteRequest, DiscardRequest, EnqueueRequest, FailRequest, ForceFailRequest,
@@ -31,6 +33,19 @@ pub(in crate::openapi) fn enqueue() -> Value {
 pub(in crate::openapi) fn enqueue_bulk() -> Value {
     let first = EnqueueRequest { payload: Some(Json::from(&json!({"row": 1}))), ..typed("resize-image") };
     value(&BulkEnqueueRequest { jobs: vec![first, typed("send-invoice")], atomic: None })
+}
+
+/// A stream, and the answer to it.
+pub(in crate::openapi) fn lines() -> (String, String) {
+    let sent = [
+        r#"{"type":"resize-image","payload":{"row":1},"idempotency_key":"row-1"}"#,
+        r#"{"type":"resize-image","payload":{"row":2},"max_retry":3}"#,
+    ];
+    let message = "is not known here; did you mean `max_retries`?";
+    let problem = Refusal::field("max_retry", FieldCode::UnknownField, message).into();
+    let refused = value(&RefusedLine { line: 2, status: 422, problem });
+    let end = StreamEnd { done: true, created: 1, existing: 0, refused: 1, line: None, problem: None };
+    (sent.map(|line| format!("{line}\n")).concat(), format!("{refused}\n{}\n", value(&end)))
 }
 
 fn claiming() -> ClaimRequest {

@@ -131,10 +131,9 @@ mod tests {
     #[test]
     fn lines_are_the_same_however_the_bytes_come() {
         let text = b"a\n\nbb\r\n c \nlast";
-        let expected: Vec<(u64, Option<String>)> =
-            [(1, "a"), (2, ""), (3, "bb\r"), (4, " c "), (5, "last")]
-                .map(|(number, text)| (number, Some(text.to_owned())))
-                .into();
+        let expected: Vec<(u64, Option<String>)> = [(1, "a"), (2, ""), (3, "bb\r"), (4, " c "), (5, "last")]
+            .map(|(number, text)| (number, Some(text.to_owned())))
+            .into();
         for size in 1..=text.len() {
             let mut lines = Lines::new(100);
             for piece in text.chunks(size) {

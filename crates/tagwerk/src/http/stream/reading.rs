@@ -45,7 +45,9 @@ impl End {
                 let seconds = limits::BODY_PAUSE_MS / limits::SECOND_MS;
                 Problem::new(
                     Code::RequestTimeout,
-                    format!("nothing came for {seconds} seconds; the lines before {line} are in, send the rest again"),
+                    format!(
+                        "nothing came for {seconds} seconds; the lines before {line} are in, send the rest again"
+                    ),
                 )
             }
             Why::Stopping => Problem::new(

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use tagwerk_api::door::{Door, NewJob};
-use tagwerk_api::problem::{Code, Problem};
+use tagwerk_api::problem::{Code, Problem, Refusal};
 use tagwerk_api::{OnDuplicate, OnMismatch};
 use tagwerk_core::limits;
 use tagwerk_engine::command::{BulkMode, EngineError, Enqueue, EnqueueJob};
@@ -27,6 +27,21 @@ struct Part {
 }
 
 impl Part {
+    fn put(&mut self, line: u64, read: Result<NewJob, Refusal>) {
+        let refused = match read {
+            Ok(job) => {
+                self.jobs.push(decode::new_job(job));
+                None
+            }
+            Err(refusal) => {
+                let mut problem = Problem::from(refusal);
+                problem.errors.truncate(limits::STREAM_LINE_ERRORS_MAX);
+                Some(Box::new(problem))
+            }
+        };
+        self.lines.push((line, refused));
+    }
+
     fn first_line(&self) -> u64 {
         self.lines.first().map_or(0, |(line, _)| *line)
     }
@@ -105,41 +120,24 @@ fn parts(door: &Door, batch: &Batch) -> Vec<Part> {
     let mut keys: HashMap<String, bool> = HashMap::new();
     for (line, bytes) in batch.lines() {
         let read = match bytes {
-            Some(bytes) => door.enqueue_line(bytes).map(|read| read.map_err(Problem::from)),
+            Some(bytes) => door.enqueue_line(bytes),
             None => Some(Err(too_long(door))),
         };
-        let job = match read {
-            None => continue,
-            Some(Ok(job)) => job,
-            Some(Err(mut problem)) => {
-                problem.errors.truncate(limits::STREAM_LINE_ERRORS_MAX);
-                put(&mut parts, line, Err(Box::new(problem)));
-                continue;
-            }
-        };
-        if let Some(key) = &job.idempotency_key {
-            let asks = asks_for_more(&job);
+        let Some(read) = read else { continue };
+        if let Ok(NewJob { idempotency_key: Some(key), .. }) = &read {
+            let asks = read.as_ref().is_ok_and(asks_for_more);
             if keys.get(key).is_some_and(|before| *before || asks) {
                 parts.push(Part::default());
                 keys.clear();
             }
             *keys.entry(key.clone()).or_default() |= asks;
         }
-        put(&mut parts, line, Ok(decode::new_job(job)));
+        if let Some(part) = parts.last_mut() {
+            part.put(line, read);
+        }
     }
     parts.retain(|part| !part.lines.is_empty());
     parts
-}
-
-fn put(parts: &mut [Part], line: u64, read: Result<EnqueueJob, Box<Problem>>) {
-    let Some(part) = parts.last_mut() else { return };
-    match read {
-        Ok(job) => {
-            part.jobs.push(job);
-            part.lines.push((line, None));
-        }
-        Err(problem) => part.lines.push((line, Some(problem))),
-    }
 }
 
 /// Whether the line does more with a known key than to find its job.
@@ -148,10 +146,10 @@ fn asks_for_more(job: &NewJob) -> bool {
     duplicate || matches!(job.on_mismatch, Some(OnMismatch::Reject))
 }
 
-fn too_long(door: &Door) -> Problem {
+fn too_long(door: &Door) -> Refusal {
     let payload = door.limits().payload_max_bytes;
     let most = payload + limits::STREAM_LINE_EXTRA_BYTES;
-    Problem::new(
+    Refusal::new(
         Code::BodyTooLarge,
         format!(
             "the line has more than {most} bytes, and a payload may have {payload}; keep large data elsewhere"
