@@ -72,13 +72,19 @@ impl Answer {
 /// One connection, opened anew when the server has closed it.
 pub(crate) struct Client {
     addr: SocketAddr,
+    patience: Duration,
     connection: Option<BufReader<TcpStream>>,
 }
 
 impl Client {
     /// A client that has not connected yet.
     pub(crate) const fn new(addr: SocketAddr) -> Self {
-        Self { addr, connection: None }
+        Self::patient(addr, PATIENCE)
+    }
+
+    /// The same, which waits this long for an answer and no longer.
+    pub(crate) const fn patient(addr: SocketAddr, patience: Duration) -> Self {
+        Self { addr, patience, connection: None }
     }
 
     /// `GET`
@@ -122,7 +128,7 @@ impl Client {
     pub(crate) fn stream(&mut self) -> std::io::Result<&mut BufReader<TcpStream>> {
         if self.connection.is_none() {
             let stream = TcpStream::connect(self.addr)?;
-            stream.set_read_timeout(Some(PATIENCE))?;
+            stream.set_read_timeout(Some(self.patience))?;
             stream.set_nodelay(true)?;
             self.connection = Some(BufReader::new(stream));
         }

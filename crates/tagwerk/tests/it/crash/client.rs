@@ -18,6 +18,8 @@ pub(crate) struct Shared {
     pub(crate) gate: Gate,
     /// Where they write.
     pub(crate) log: Log,
+    /// How long a client waits for an answer.
+    pub(crate) patience: std::time::Duration,
 }
 
 /// A call that was made.
@@ -83,7 +85,7 @@ impl<'a> Hand<'a> {
         loop {
             let pass = self.shared.gate.enter().ok_or(Over)?;
             if self.client.as_ref().is_none_or(|(addr, _)| *addr != pass.addr) {
-                self.client = Some((pass.addr, Client::new(pass.addr)));
+                self.client = Some((pass.addr, Client::patient(pass.addr, self.shared.patience)));
             }
             let Some((_, client)) = &mut self.client else { continue };
             if client.stream().is_err() {

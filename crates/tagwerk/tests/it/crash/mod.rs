@@ -13,9 +13,12 @@
 //! about that job, in order. The seed repeats what clients and killer decide by chance, not the timing of the machine.
 
 mod client;
+mod cut;
+mod cut_at_random;
 mod gate;
 mod log;
 mod model;
+mod proxy;
 mod roles;
 mod stall;
 mod start;
@@ -37,6 +40,8 @@ use log::{Knowledge, Log};
 use model::{Silence, Stored, Violation};
 use roles::{Gossip, QUEUE, Role};
 
+/// Longer than any wait of the server.
+const PATIENCE: Duration = Duration::from_secs(100);
 /// Connections that read the store.
 const READERS: usize = 8;
 /// Rounds after which the whole store is read, not only what was touched.
@@ -85,8 +90,7 @@ fn f054_stopped_in_order_the_server_answers_what_it_did_and_did_nothing_else() {
 
 impl Run {
     fn new(stop: Stop, rounds: u32) -> Self {
-        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970");
-        let seed = setting("TAGWERK_CRASH_SEED", u64::from(now.subsec_nanos()));
+        let seed = seed();
         let silence = if stop == Stop::Kill { Silence::MeansEither } else { Silence::MeansNo };
         eprintln!("{stop:?}: {rounds} rounds, TAGWERK_CRASH_SEED={seed}");
         Self {
@@ -95,7 +99,7 @@ impl Run {
             seed,
             seconds: setting("TAGWERK_CRASH_SECONDS", 1.0),
             server: Server::start(),
-            shared: Shared { gate: Gate::new(), log: Log::default() },
+            shared: Shared { gate: Gate::new(), log: Log::default(), patience: PATIENCE },
             gossip: Gossip::default(),
             known: Knowledge::new(silence),
         }
@@ -148,6 +152,12 @@ impl Run {
         drain(&server);
         assert!(!server.log().contains("panicked"), "the server panicked");
     }
+}
+
+/// What chance begins with.
+fn seed() -> u64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970");
+    setting("TAGWERK_CRASH_SEED", u64::from(now.subsec_nanos()))
 }
 
 /// Sends the clients home, also when a round has failed.

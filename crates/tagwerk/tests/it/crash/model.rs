@@ -562,8 +562,14 @@ enum Fate {
 }
 
 impl Register {
-    /// Takes note of an entry. Only enqueues matter.
+    /// Takes note of an entry: what it asked for, and any job that it was shown. That one may be deleted before the store is
+    /// read.
     pub(crate) fn note(&mut self, entry: &Entry) {
+        if let Heard::Job(seen) | Heard::Again(seen) = &entry.heard
+            && !seen.is_tombstone()
+        {
+            self.found(seen);
+        }
         let Asked::Enqueue { mark, key, group } = &entry.asked else { return };
         let fate = match &entry.heard {
             Heard::Job(seen) => Fate::Made(seen.id),
