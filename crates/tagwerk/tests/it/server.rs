@@ -158,6 +158,21 @@ impl Server {
         assert!(status.success(), "{kill}: {status}");
     }
 
+    /// Stops it (SIGSTOP) and returns when none of its threads runs any more.
+    pub(crate) fn stand_still(&self) {
+        let pid = i32::try_from(self.pid()).ok().and_then(rustix::process::Pid::from_raw).expect("a process");
+        rustix::process::kill_process(pid, rustix::process::Signal::STOP).expect("to stop it");
+        let stands = |task: std::io::Result<std::fs::DirEntry>| {
+            let stat = task.and_then(|task| std::fs::read_to_string(task.path().join("stat")));
+            // `pid (name) state …`; a thread that has just ended does not run either.
+            stat.map_or(true, |stat| stat.rsplit(')').next().is_some_and(|rest| rest.starts_with(" T")))
+        };
+        let tasks = || std::fs::read_dir(format!("/proc/{}/task", self.pid())).expect("its threads");
+        while !tasks().all(stands) {
+            std::thread::yield_now();
+        }
+    }
+
     /// Waits for its end. Returns the status and what it wrote to stdout after it began to listen.
     pub(crate) fn wait(&mut self) -> (ExitStatus, String) {
         let mut process = self.process.take().expect("a running server");

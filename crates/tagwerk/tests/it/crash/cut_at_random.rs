@@ -22,7 +22,7 @@ use crate::support::{pass, setting};
 /// needs for one.
 const PATIENCE: Duration = Duration::from_secs(3);
 /// Of a hundred requests so many are cut, until there were enough.
-const CHANCE: u64 = 12;
+const CHANCE: u64 = 20;
 /// Of those that are cut, so many are left to a silent connection: they hold their client up.
 const SILENT: u64 = 2;
 

@@ -18,6 +18,7 @@ mod cut_at_random;
 mod gate;
 mod log;
 mod model;
+mod power;
 mod proxy;
 mod roles;
 mod stall;
