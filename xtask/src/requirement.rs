@@ -49,6 +49,8 @@ const REQUIREMENTS: &[Requirement] = &[
     test_program("curl", &["curl", "--version"], "curl"),
     test_program("php", &["php", "--version"], "php-cli"),
     test_program("python3", &["python3", "--version"], "python3"),
+    // Not its version: it may be there and not be allowed to look at processes.
+    test_program("strace", &["strace", "-o", "/dev/null", "true"], "strace"),
     test_program("sqlite3", &["sqlite3", "--version"], "sqlite3"),
     // In a name space of its own, so that nothing is left of the attempt.
     Requirement {

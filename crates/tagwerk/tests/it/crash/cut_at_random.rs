@@ -47,7 +47,7 @@ fn f003_cut_at_random_moments_everything_is_kept_and_nothing_is_done_twice() {
             let enough = proxy.cut_some(cuts, Dice::new(seed, 1_000_000 + u64::from(round)));
             shared.gate.open(proxy.addr());
             // Dropped without a word when a client that holds it panics; said when the last cut is made.
-            enough.recv_timeout(Duration::from_secs(60)).expect("so many cuts within a minute");
+            enough.recv_timeout(Duration::from_mins(1)).expect("so many cuts within a minute");
             shared.gate.close();
             // What was cut off and is still on its way to the committer comes before this.
             pass(&mut server.client(), 0.1);

@@ -23,6 +23,7 @@ mod proxy;
 mod roles;
 mod stall;
 mod start;
+mod synced;
 mod world;
 
 use std::collections::{BTreeSet, HashMap};

@@ -202,7 +202,7 @@ impl Story {
     fn acknowledged(&mut self, underway: Underway, answer: &Value) {
         match underway {
             Underway::Complete(ids) => {
-                self.jobs.extend(ids.into_iter().map(|id| (id, Expected::Is("completed"))))
+                self.jobs.extend(ids.into_iter().map(|id| (id, Expected::Is("completed"))));
             }
             Underway::Enqueue { .. } => {
                 let results = answer["results"].as_array().expect("results");
@@ -325,7 +325,7 @@ fn f003_after_a_power_cut_everything_acknowledged_is_there() {
                 u32::from(now.wal[then.committed()..] != then.wal[then.committed().min(then.wal.len())..]);
         }
         story.server.signal("CONT");
-        let answer = early.unwrap_or_else(|_| answered.recv().expect("an answer"));
+        let answer = early.unwrap_or_else(|()| answered.recv().expect("an answer"));
         let answer = answer.expect("an answer").expect(200);
         story.acknowledged(underway, &answer);
     }

@@ -184,7 +184,7 @@ impl State {
                 }
                 Cut::Silent => {
                     // Until the client has had enough.
-                    client.read(&mut [0])?;
+                    read_message(&mut client).ok();
                     return hang_up((&server, &client), end);
                 }
                 _ => pass(&mut client, &answer, cut)?,
@@ -232,7 +232,7 @@ struct Message {
 /// Reads a message whole; `None` when the other side has closed between two.
 fn read_message(from: &mut TcpStream) -> io::Result<Option<Message>> {
     let mut bytes = Vec::new();
-    let mut buffer = [0; 64 * 1024];
+    let mut buffer = [0; 8 * 1024];
     loop {
         let head = bytes.windows(4).position(|window| window == b"\r\n\r\n").map(|at| at + 4);
         if let Some(head) = head
