@@ -43,6 +43,7 @@ const BORDERS: &[Border] = &[
         may_see: Sight::Only(&["reqwest", "serde", "serde_json", "tagwerk-api", "thiserror", "tokio"]),
     },
     Border { name: "tagwerk", may_see: Sight::Everything },
+    Border { name: "tagwerk-history", may_see: Sight::Only(&["serde", "serde_json"]) },
     Border { name: "xtask", may_see: Sight::Only(&["anyhow", "serde_json"]) },
 ];
 

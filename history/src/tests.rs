@@ -1,0 +1,6 @@
+//! Tests of the whole check.
+
+mod machine;
+mod random;
+mod story;
+mod whole;
