@@ -2,6 +2,7 @@
 //!
 //! The table is the only list of routes: a test of the server compares its router against it.
 
+mod bounds;
 mod document;
 mod examples;
 mod jobs;

@@ -78,6 +78,10 @@ impl DoorLimits {
         TextRule::new(Alphabet::NoNul, self.key_max_bytes)
     }
 
+    pub(crate) const fn traceparent_rule(&self) -> TextRule {
+        TextRule::new(Alphabet::Printable, self.traceparent_max_bytes)
+    }
+
     /// Free text for people.
     pub(crate) const fn prose_rule(&self) -> TextRule {
         TextRule::new(Alphabet::NoNul, self.text_max_bytes)
@@ -118,8 +122,7 @@ impl DoorLimits {
             on_mismatch: reader.choice("on_mismatch"),
             subject: reader.nested("subject", |subject| self.subject(subject)),
             correlation_id: reader.text("correlation_id", self.key_rule()),
-            traceparent: reader
-                .text("traceparent", TextRule::new(Alphabet::Printable, self.traceparent_max_bytes)),
+            traceparent: reader.text("traceparent", self.traceparent_rule()),
         }
     }
 

@@ -2,9 +2,9 @@
 
 use std::borrow::Cow;
 
-use super::Door;
 use super::reader::Reader;
 use super::text::{Alphabet, TextRule};
+use super::{Door, DoorLimits};
 use crate::Time;
 use crate::problem::{Code, Refusal};
 use crate::query::{AttemptsQuery, JobQuery, JobsQuery, NamesQuery, ReadyzQuery, ReviewQuery, StreamQuery};
@@ -80,10 +80,9 @@ impl Door {
     pub fn names_query(&self, query: &str) -> Result<NamesQuery, Refusal> {
         let pairs = pairs(query)?;
         let mut reader = Reader::query(&pairs);
-        let rule = TextRule::new(Alphabet::NoNul, self.limits.key_max_bytes.max(self.limits.type_max_bytes));
         let query = NamesQuery {
             limit: reader.count("limit", &self.limits.list_page),
-            after: reader.text("after", rule),
+            after: reader.text("after", self.limits.last_name_rule()),
         };
         reader.finish().map(|_| query)
     }
@@ -99,6 +98,15 @@ impl Door {
     /// Everything that takes no query.
     pub fn no_query(&self, query: &str) -> Result<(), Refusal> {
         Reader::query(&pairs(query)?).finish().map(|_| ())
+    }
+}
+
+impl DoorLimits {
+    /// `after` of a list of names: any name that a page can have ended with.
+    pub(crate) const fn last_name_rule(&self) -> TextRule {
+        let longest =
+            if self.type_max_bytes > self.key_max_bytes { self.type_max_bytes } else { self.key_max_bytes };
+        TextRule::new(Alphabet::NoNul, longest)
     }
 }
 

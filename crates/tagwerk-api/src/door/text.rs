@@ -17,6 +17,26 @@ pub(crate) enum Alphabet {
     Name,
 }
 
+/// The characters of [`is_hidden`] as they stand in a class of a regular expression.
+macro_rules! hidden {
+    () => {
+        r"\u0000-\u001f\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff"
+    };
+}
+
+impl Alphabet {
+    /// The same rule as a regular expression of JSON Schema, for the document. `None` if there is nothing to say.
+    pub(crate) const fn pattern(self) -> Option<&'static str> {
+        match self {
+            Self::Any => None,
+            Self::NoNul => Some(r"^[^\u0000]*$"),
+            Self::Printable => Some(concat!("^[^", hidden!(), r"]*[^\s", hidden!(), "][^", hidden!(), "]*$")),
+            Self::Worker => Some(concat!("^[^/", hidden!(), r"]*[^/\s", hidden!(), "][^/", hidden!(), "]*$")),
+            Self::Name => Some("^[A-Za-z0-9][A-Za-z0-9._-]*$"),
+        }
+    }
+}
+
 /// A rule for a text.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TextRule {
@@ -129,5 +149,35 @@ mod tests {
         ] {
             assert_eq!(code(Alphabet::Name, text), expected, "{text:?}");
         }
+    }
+
+    #[test]
+    fn patterns_say_the_same_as_the_check() {
+        // No engine of regular expressions here: the class is read as what it is, ranges of code points.
+        let listed = |class: &str| {
+            let code = |text: &str| u32::from_str_radix(text.trim_start_matches("\\u"), 16).unwrap();
+            let pieces = class.split("\\u").filter(|piece| !piece.is_empty()).collect::<Vec<_>>();
+            let mut ranges: Vec<(u32, u32)> = Vec::new();
+            let mut open = false;
+            for piece in pieces {
+                let value = code(piece.trim_end_matches('-'));
+                if open {
+                    ranges.last_mut().unwrap().1 = value
+                } else {
+                    ranges.push((value, value))
+                }
+                open = piece.ends_with('-');
+            }
+            ranges
+        };
+        let ranges = listed(hidden!());
+        for c in '\0'..=char::MAX {
+            let in_class = ranges.iter().any(|(from, to)| (*from..=*to).contains(&u32::from(c)));
+            assert_eq!(in_class, is_hidden(c), "{c:?}");
+        }
+        assert_eq!(Alphabet::Any.pattern(), None);
+        assert_eq!(Alphabet::NoNul.pattern(), Some(r"^[^\u0000]*$"));
+        let printable = Alphabet::Printable.pattern().unwrap();
+        assert!(printable.starts_with(r"^[^\u0000-\u001f") && printable.contains(r"][^"), "{printable}");
     }
 }

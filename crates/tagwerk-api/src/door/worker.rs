@@ -128,15 +128,13 @@ fn holder(reader: &mut Reader<'_>) -> Holder {
 impl DoorLimits {
     fn claim(&self, reader: &mut Reader<'_>) -> Claim {
         reader.require("worker_id");
-        let worker = TextRule::new(Alphabet::Worker, self.worker_id_max_bytes);
-        let request = TextRule::new(Alphabet::NoNul, self.request_id_max_bytes);
         Claim {
-            worker_id: reader.text("worker_id", worker).unwrap_or_default(),
+            worker_id: reader.text("worker_id", self.worker_rule()).unwrap_or_default(),
             queues: reader.texts("queues", self.claim_names_max, self.queue_rule()),
             types: reader.texts("types", self.claim_names_max, self.type_rule()),
             wait_ms: reader.seconds("wait_seconds", &(0..=self.wait_max_ms)).unwrap_or(0),
             lease_ms: reader.seconds("lease_seconds", &self.lease_ms),
-            request_id: reader.text("request_id", request),
+            request_id: reader.text("request_id", self.request_rule()),
             max_jobs: 1,
         }
     }
@@ -181,12 +179,24 @@ impl DoorLimits {
     }
 
     fn progress(&self, reader: &mut Reader<'_>) -> Progress {
-        let message = TextRule::new(Alphabet::NoNul, self.progress_message_max_bytes);
         Progress {
             done: reader.integer("done", 0..=self.id_max),
             total: reader.integer("total", 0..=self.id_max),
-            message: reader.text("message", message),
+            message: reader.text("message", self.progress_rule()),
         }
+    }
+
+    pub(crate) const fn worker_rule(&self) -> TextRule {
+        TextRule::new(Alphabet::Worker, self.worker_id_max_bytes)
+    }
+
+    pub(crate) const fn request_rule(&self) -> TextRule {
+        TextRule::new(Alphabet::NoNul, self.request_id_max_bytes)
+    }
+
+    /// Message of a progress report.
+    pub(crate) const fn progress_rule(&self) -> TextRule {
+        TextRule::new(Alphabet::NoNul, self.progress_message_max_bytes)
     }
 
     const fn checkpoint_rule(&self) -> JsonRule {

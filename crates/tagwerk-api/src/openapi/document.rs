@@ -5,18 +5,19 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::route::{Answer, Group, Header, Param, ParamKind, Route, Shape};
-use super::{routes, schemas};
+use super::{bounds, routes, schemas};
+use crate::door::DoorLimits;
 use crate::headers::NDJSON;
 use crate::problem::{Code, Problem, markdown};
 
-/// The document: `OpenAPI` 3.1.0.
+/// The document: `OpenAPI` 3.1.0, of a server with these limits.
 #[must_use]
-pub fn document() -> Value {
+pub fn document(limits: &DoorLimits) -> Value {
     let mut paths: Map<String, Value> = Map::new();
     for route in routes() {
         let operations = paths.entry(route.path).or_insert_with(|| Value::Object(Map::new()));
         if let Some(operations) = operations.as_object_mut() {
-            operations.insert(route.method.name().to_ascii_lowercase(), operation(route));
+            operations.insert(route.method.name().to_ascii_lowercase(), operation(route, limits));
         }
     }
     json!({
@@ -30,7 +31,7 @@ pub fn document() -> Value {
         "servers": [{"url": "http://127.0.0.1:7070", "description": "The default address."}],
         "tags": Group::ALL.map(|group| json!({"name": group.name(), "description": about_group(group)})),
         "paths": paths,
-        "components": {"schemas": schemas::all(), "examples": problem_examples()},
+        "components": {"schemas": schemas::all(limits), "examples": problem_examples()},
     })
 }
 
@@ -54,10 +55,10 @@ const fn about_group(group: Group) -> &'static str {
     }
 }
 
-fn operation(route: &Route) -> Value {
-    let path = path_names(route.path).map(path_param);
-    let query = route.params.iter().map(query_param);
-    let headers = route.headers.iter().map(header_param);
+fn operation(route: &Route, limits: &DoorLimits) -> Value {
+    let path = path_names(route.path).map(|name| path_param(name, limits));
+    let query = route.params.iter().map(|param| query_param(param, limits));
+    let headers = route.headers.iter().map(|header| header_param(header, limits));
     let mut operation = json!({
         "operationId": route.id,
         "tags": [route.group.name()],
@@ -97,40 +98,48 @@ fn path_names(path: &'static str) -> impl Iterator<Item = &'static str> {
     path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'))
 }
 
-fn path_param(name: &str) -> Value {
-    let (schema, about) = match name {
-        "id" => (json!({"type": "integer", "format": "int64", "minimum": 1}), "The job's id."),
-        _ => (json!({"type": "string"}), "Name of the type, percent-encoded."),
+fn path_param(name: &str, limits: &DoorLimits) -> Value {
+    let (kind, mut schema, about) = match name {
+        "id" => (ParamKind::Integer, json!({"type": "integer", "format": "int64"}), "The job's id."),
+        _ => (ParamKind::Text, json!({"type": "string"}), "Name of the type, percent-encoded."),
     };
+    bounds::merge(&mut schema, &bounds::of_param(limits, name, kind));
     json!({"name": name, "in": "path", "required": true, "description": about, "schema": schema})
 }
 
-fn query_param(param: &Param) -> Value {
-    let schema = match param.kind {
+fn query_param(param: &Param, limits: &DoorLimits) -> Value {
+    let mut schema = match param.kind {
         ParamKind::Text => json!({"type": "string"}),
         ParamKind::Integer => json!({"type": "integer", "format": "int64"}),
         ParamKind::Seconds => reference("Seconds"),
         ParamKind::Time => reference("Time"),
-        ParamKind::Flag => json!({"type": "boolean"}),
+        ParamKind::Flag => json!({"type": "string", "enum": ["", "true", "1", "false", "0"]}),
         ParamKind::Named(name) => reference(name),
     };
+    bounds::merge(&mut schema, &bounds::of_param(limits, param.name, param.kind));
     json!({"name": param.name, "in": "query", "required": false, "description": param.about, "schema": schema})
 }
 
-fn header_param(header: &Header) -> Value {
+fn header_param(header: &Header, limits: &DoorLimits) -> Value {
+    let mut schema = json!({"type": "string"});
+    bounds::merge(&mut schema, &bounds::of_header(limits, header.name));
     json!({
         "name": header.name,
         "in": "header",
         "required": false,
         "description": header.about,
-        "schema": {"type": "string"},
+        "schema": schema,
     })
 }
 
 fn responses(route: &Route) -> Value {
     let mut responses: Map<String, Value> = Map::new();
     for answer in route.answers {
-        responses.insert(answer.status.to_string(), response(answer));
+        let mut response = response(answer);
+        if route.id == "claim" {
+            response["links"] = links_of_a_claim();
+        }
+        responses.insert(answer.status.to_string(), response);
     }
     let mut by_status: BTreeMap<u16, Vec<Code>> = BTreeMap::new();
     for code in route.all_problems() {
@@ -163,6 +172,24 @@ fn response(answer: &Answer) -> Value {
         response["headers"] = headers(&sent);
     }
     response
+}
+
+/// What to do with a claimed job, for tools that follow links.
+fn links_of_a_claim() -> Value {
+    let lease = "$response.body#/lease";
+    let links = [
+        ("complete", json!({"lease": lease, "result": {"done": true}})),
+        ("fail", json!({"lease": lease, "error": "the address bounced", "class": "transient"})),
+        ("release", json!({"lease": lease})),
+        ("heartbeat", json!({"lease": lease})),
+        ("checkpoint", json!({"lease": lease, "checkpoint": {"page": 7}})),
+    ];
+    let link = |(operation, body)| {
+        let parameters = json!({"id": "$response.body#/id"});
+        let link = json!({"operationId": operation, "parameters": parameters, "requestBody": body});
+        (String::from(operation), link)
+    };
+    Value::Object(links.into_iter().map(link).collect())
 }
 
 /// Sent with every single job.

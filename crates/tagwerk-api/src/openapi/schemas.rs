@@ -1,11 +1,12 @@
 //! The schemas of the document: every wire type that a route names, and whatever those name.
 
-use std::collections::BTreeMap;
-
+use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 use utoipa::openapi::{RefOr, Schema};
 
+use super::bounds;
 use crate::StreamResults;
+use crate::door::DoorLimits;
 use crate::problem::Problem;
 use crate::{answer, request};
 
@@ -16,14 +17,16 @@ fn add<T: ToSchema>(found: &mut Found) {
     T::schemas(found);
 }
 
-/// All schemas by name.
-pub(super) fn all() -> BTreeMap<String, RefOr<Schema>> {
+/// All schemas by name, with the limits of the door.
+pub(super) fn all(limits: &DoorLimits) -> Map<String, Value> {
     let mut found = Vec::new();
     for add_roots in [requests, answers] {
         add_roots(&mut found);
     }
     add::<Problem>(&mut found);
-    found.into_iter().collect()
+    let mut schemas = found.into_iter().map(|(name, schema)| (name, json!(schema))).collect();
+    bounds::apply(&mut schemas, limits);
+    schemas
 }
 
 fn requests(found: &mut Found) {

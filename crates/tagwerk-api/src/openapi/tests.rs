@@ -5,13 +5,19 @@ use std::collections::BTreeSet;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{Method, Shape, document, routes};
+use super::{Method, Shape, routes};
 use crate::door::tests::door;
 use crate::problem::{Code, Refusal};
 use crate::{answer, query};
 
 /// Codes that belong to no route: for other paths and methods, and inside bulk answers.
 const EVERYWHERE: [Code; 3] = [Code::NotFound, Code::MethodNotAllowed, Code::AtomicRefused];
+
+mod edges;
+
+fn document() -> Value {
+    super::document(door().limits())
+}
 
 /// Every text behind `$ref` in the document.
 fn references(value: &Value, found: &mut BTreeSet<String>) {
@@ -247,7 +253,7 @@ fn the_document_knows_exactly_the_fields_that_the_door_knows() {
         let schema = &document["components"]["schemas"][route.body.unwrap().schema];
         let mut known = known_at_the_door(id);
         // Accepted but not part of the body: what an answer shows besides, and who makes the call.
-        for aside in ["type", "configured", "updated_at", "counts", "oldest_ready_age_seconds"] {
+        for aside in ["configured", "updated_at", "counts", "oldest_ready_age_seconds"] {
             if id == "put_type" {
                 known.remove(aside);
             }
@@ -298,6 +304,20 @@ fn payloads_are_any_json() {
         serde_json::json!(["pending", "running", "completed", "failed", "cancelled"])
     );
     assert_eq!(schemas["Time"]["format"], "date-time");
+}
+
+#[test]
+fn links_of_a_claim_lead_to_operations_that_take_their_bodies() {
+    let document = document();
+    let links = &document["paths"]["/jobs/claim"]["post"]["responses"]["200"]["links"];
+    let links = links.as_object().unwrap();
+    assert_eq!(links.len(), 5);
+    for link in links.values() {
+        let route = routes().find(|route| link["operationId"] == route.id).unwrap();
+        assert!(route.path.contains("{id}"), "{link}");
+        let body = link["requestBody"].to_string();
+        assert_eq!(at_the_door(route.id, body.as_bytes()), Ok(Vec::new()), "{link}");
+    }
 }
 
 /// A repeatable sequence of numbers that look random (xorshift).

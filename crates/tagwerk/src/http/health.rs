@@ -96,6 +96,6 @@ pub(super) async fn metrics(State(app): Shared, _: NoQuery) -> Answer {
 }
 
 /// `GET /openapi.json`
-pub(super) async fn openapi(_: NoQuery) -> Answer {
-    reply::json(StatusCode::OK, &openapi::document())
+pub(super) async fn openapi(State(app): Shared, _: NoQuery) -> Answer {
+    reply::json(StatusCode::OK, &openapi::document(app.door.limits()))
 }

@@ -24,6 +24,7 @@ mod http_calls;
 mod http_edges;
 mod http_headers;
 mod http_payload;
+mod http_schema;
 mod http_who;
 mod keys;
 mod matrix;

@@ -1,0 +1,191 @@
+//! The limits of the door in the words of JSON Schema: what a body or a query may hold at most.
+//!
+//! Guarantees: every bound is taken from the [`DoorLimits`] that the door itself applies; a test tries both sides of
+//! each one at the door. `maxLength` counts characters where the door counts bytes of UTF-8, so a text of other than
+//! ASCII characters can be refused although the schema lets it pass; never the other way round.
+//!
+//! Deliberately absent: what a schema cannot say. Two fields that exclude each other, the size and the nesting of any
+//! JSON, instants that lie too far ahead.
+
+use std::ops::RangeInclusive;
+
+use serde_json::{Map, Value, json};
+
+use super::route::ParamKind;
+use crate::Seconds;
+use crate::door::{DoorLimits, TextRule};
+
+/// Bodies in which an unknown field is an error, with everything below them that only they use.
+const CLOSED: [&str; 11] = [
+    "BulkClaimRequest",
+    "BulkEnqueueRequest",
+    "CancelRequest",
+    "CheckpointRequest",
+    "ClaimRequest",
+    "DiscardRequest",
+    "EnqueueRequest",
+    "ForceFailRequest",
+    "RetryRequest",
+    "RetrySettings",
+    "Subject",
+];
+
+/// Those and the open ones: every schema whose fields the door reads.
+const OPEN: [&str; 10] = [
+    "BulkHeartbeatRequest",
+    "CompleteRequest",
+    "FailRequest",
+    "HeartbeatRequest",
+    "HeldLease",
+    "Progress",
+    "ReleaseRequest",
+    "ReportBulkRequest",
+    "ReportEntry",
+    "TypeSettings",
+];
+
+/// Writes the bounds into the schemas.
+pub(super) fn apply(schemas: &mut Map<String, Value>, limits: &DoorLimits) {
+    flatten_bulk_claim(schemas);
+    for name in CLOSED.iter().chain(&OPEN) {
+        let Some(schema) = schemas.get_mut(*name) else { continue };
+        if CLOSED.contains(name) {
+            schema["additionalProperties"] = json!(false);
+        }
+        let fields = schema.get_mut("properties").and_then(Value::as_object_mut);
+        for (field, value) in fields.into_iter().flatten() {
+            merge(value, &of_field(limits, name, field));
+        }
+    }
+    if let Some(priority) = schemas.get_mut("Priority") {
+        merge(priority, &whole(&(0..=i64::from(limits.priority_max))));
+    }
+    close_type_settings(schemas, limits);
+}
+
+/// The claim of one job with one more field. Included with `allOf` it could not be closed.
+fn flatten_bulk_claim(schemas: &mut Map<String, Value>) {
+    let mut flat = schemas.get("ClaimRequest").cloned().unwrap_or_default();
+    let Some(bulk) = schemas.get_mut("BulkClaimRequest") else { return };
+    let own = &bulk["allOf"][1]["properties"];
+    merge(&mut flat["properties"], own);
+    flat["description"] = bulk["description"].take();
+    *bulk = flat;
+}
+
+/// Besides the settings, `PUT` takes what `GET` shows with them, and looks only at `type`. The answer includes the
+/// settings with `allOf`, so only a rule about names can close both.
+fn close_type_settings(schemas: &mut Map<String, Value>, limits: &DoorLimits) {
+    let names_of = |schema: &Value| {
+        let fields = schema["properties"].as_object().into_iter().flatten();
+        fields.map(|(name, _)| name.clone()).collect::<Vec<_>>()
+    };
+    let info = schemas.get("TypeInfo").and_then(|info| info["allOf"].as_array()).cloned().unwrap_or_default();
+    let Some(settings) = schemas.get_mut("TypeSettings") else { return };
+    let mut names: Vec<String> = info.iter().flat_map(names_of).chain(names_of(settings)).collect();
+    names.push("updated_at".to_owned());
+    names.sort();
+    names.dedup();
+    settings["propertyNames"] = json!({"enum": names});
+    let mut job_type = text(limits.type_rule());
+    job_type["type"] = json!(["string", "null"]);
+    job_type["description"] = json!("Need not be sent; if it is, it must be the type of the path.");
+    settings["properties"]["type"] = job_type;
+}
+
+/// What the door asks of a field of a body.
+fn of_field(limits: &DoorLimits, schema: &str, field: &str) -> Value {
+    match (schema, field) {
+        ("Subject", "kind" | "id") => text(limits.key_rule()),
+        ("HeldLease" | "ReportEntry", "id") => whole(&(1..=limits.id_max)),
+        ("Subject", "version") | (_, "seen_version" | "done" | "total") => whole(&(0..=limits.id_max)),
+        ("ClaimRequest" | "BulkClaimRequest", "worker_id") => text(limits.worker_rule()),
+        ("Progress", "message") => text(limits.progress_rule()),
+        (_, "type") => text(limits.type_rule()),
+        (_, "queue") => text(limits.queue_rule()),
+        (_, "idempotency_key" | "correlation_id") => text(limits.key_rule()),
+        (_, "traceparent") => text(limits.traceparent_rule()),
+        (_, "request_id") => text(limits.request_rule()),
+        (_, "reason" | "note" | "owner") => text(limits.prose_rule()),
+        (_, "max_retries") => count(&limits.max_retries),
+        (_, "max_lease_losses") => count(&limits.max_lease_losses),
+        (_, "max_jobs") => count(&limits.claim_jobs),
+        (_, "delay_seconds" | "retry_after_seconds") => seconds(&limits.delay_ms),
+        (_, "max_age_seconds") => seconds(&limits.max_age_ms),
+        (_, "lease_seconds") => seconds(&limits.lease_ms),
+        (_, "timeout_seconds") => seconds(&limits.timeout_ms),
+        (_, "idempotency_ttl_seconds") => seconds(&limits.ttl_ms),
+        (_, "wait_seconds") => seconds(&(0..=limits.wait_max_ms)),
+        (_, "base_seconds" | "cap_seconds") => seconds(&limits.retry_delay_ms),
+        (_, "factor") => {
+            json!({"minimum": limits.retry_factor.start(), "maximum": limits.retry_factor.end()})
+        }
+        (_, "queues") => texts(limits.claim_names_max, &text(limits.queue_rule())),
+        (_, "types") => texts(limits.claim_names_max, &text(limits.type_rule())),
+        (_, "jobs") => json!({"maxItems": limits.bulk_jobs_max}),
+        (_, "reports" | "leases") => json!({"maxItems": limits.reports_max}),
+        _ => Value::Null,
+    }
+}
+
+/// What the door asks of a parameter of a query or a path.
+pub(super) fn of_param(limits: &DoorLimits, name: &str, kind: ParamKind) -> Value {
+    match (name, kind) {
+        // In lists of names it is a name, in the others a number.
+        ("after", ParamKind::Text) => text(limits.last_name_rule()),
+        ("after" | "seen_version", _) => whole(&(0..=limits.id_max)),
+        ("limit", _) => count(&limits.list_page),
+        ("wait_seconds", _) => seconds(&(0..=limits.wait_max_ms)),
+        ("id", _) => whole(&(1..=limits.id_max)),
+        ("type", _) => text(limits.type_rule()),
+        ("queue", _) => text(limits.queue_rule()),
+        ("subject_kind" | "subject_id" | "correlation_id" | "idempotency_key", _) => text(limits.key_rule()),
+        _ => Value::Null,
+    }
+}
+
+/// What the door asks of a header.
+pub(super) fn of_header(limits: &DoorLimits, name: &str) -> Value {
+    match name {
+        // Space around it and the quotes of the IETF draft do not count; something must be left.
+        "Idempotency-Key" => {
+            json!({"minLength": 1, "maxLength": limits.key_max_bytes, "pattern": r#"[^\s"]"#})
+        }
+        "If-Match" => json!({"pattern": r#"^(W/)?([0-9]{1,16}|"[0-9]{1,16}")$"#}),
+        _ => Value::Null,
+    }
+}
+
+fn text(rule: TextRule) -> Value {
+    let mut keywords = json!({"minLength": 1, "maxLength": rule.max_bytes});
+    if let Some(pattern) = rule.alphabet.pattern() {
+        keywords["pattern"] = json!(pattern);
+    }
+    keywords
+}
+
+fn texts(max: usize, item: &Value) -> Value {
+    let mut items = json!({"type": "string"});
+    merge(&mut items, item);
+    json!({"minItems": 1, "maxItems": max, "items": items})
+}
+
+fn whole(range: &RangeInclusive<i64>) -> Value {
+    json!({"minimum": range.start(), "maximum": range.end()})
+}
+
+fn count(range: &RangeInclusive<u32>) -> Value {
+    json!({"minimum": range.start(), "maximum": range.end()})
+}
+
+fn seconds(range: &RangeInclusive<i64>) -> Value {
+    json!({"minimum": Seconds::from_ms(*range.start()), "maximum": Seconds::from_ms(*range.end())})
+}
+
+/// Adds the members of one object to another.
+pub(super) fn merge(into: &mut Value, from: &Value) {
+    let Some(into) = into.as_object_mut() else { return };
+    for (name, value) in from.as_object().into_iter().flatten() {
+        into.insert(name.clone(), value.clone());
+    }
+}
