@@ -4,13 +4,19 @@
 //! have already. A chore that is not listed in [`HELP`] does not exist.
 
 mod command;
+mod coverage;
 mod crash;
+mod fuzz;
+mod mutants;
+mod options;
 mod report;
 mod requirement;
+mod schemathesis;
 mod suite;
 mod system;
 mod tally;
 mod tidy;
+mod tool;
 
 use std::process::ExitCode;
 
@@ -27,6 +33,13 @@ cargo xtask <command>
                    --clients N    how many clients work meanwhile (32)
                    --seconds N    the longest a round lasts before the kill (3)
                    --release      with the optimised binary
+  schemathesis   the served OpenAPI document against the server, with more calls than the tests make
+                   --examples N   calls for each operation and phase (100)
+  fuzz [TARGET…] the fuzz targets, each for a bounded time; needs a nightly toolchain
+                   --seconds N    how long each target runs (60)
+  mutants [FILE…] changes the code in small ways and shows which changes no test notices
+                   --package P    the crate (tagwerk-core); with files, only those
+  coverage       lines of core and engine that their tests run, by file
   help           this text
 ";
 
@@ -50,6 +63,10 @@ fn dispatch(arguments: &[String]) -> anyhow::Result<ExitCode> {
         "tidy" => tidy::run(),
         "setup" => requirement::setup(),
         "crash" => crash::run(rest),
+        "schemathesis" => schemathesis::run(rest),
+        "fuzz" => fuzz::run(rest),
+        "mutants" => mutants::run(rest),
+        "coverage" => coverage::run(rest),
         "help" | "--help" | "-h" => {
             print!("{HELP}");
             Ok(ExitCode::SUCCESS)

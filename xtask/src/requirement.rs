@@ -7,7 +7,7 @@
 
 use std::process::ExitCode;
 
-use crate::command;
+use crate::{command, tool};
 
 /// A program that something here needs.
 #[derive(Debug)]
@@ -29,6 +29,8 @@ enum Source {
     Debian(&'static str),
     /// A component of the Rust toolchain.
     Rustup(&'static str),
+    /// A package of Python, put into `target/tools`.
+    Python(tool::Package),
     /// Nothing can be installed: a right that the caller has or has not, and how to get it.
     Right(&'static str),
 }
@@ -52,6 +54,12 @@ const REQUIREMENTS: &[Requirement] = &[
     // Not its version: it may be there and not be allowed to look at processes.
     test_program("strace", &["strace", "-o", "/dev/null", "true"], "strace"),
     test_program("sqlite3", &["sqlite3", "--version"], "sqlite3"),
+    Requirement {
+        name: "schemathesis",
+        probe: &["target/tools/python/bin/schemathesis", "--version"],
+        source: Source::Python(tool::SCHEMATHESIS),
+        wanted_by: WantedBy::Tests,
+    },
     // In a name space of its own, so that nothing is left of the attempt.
     Requirement {
         name: "tmpfs",
@@ -82,10 +90,14 @@ const fn rust_component(
 impl Requirement {
     /// What to type to get it.
     pub(crate) fn how(&self) -> String {
-        match self.source {
+        match &self.source {
             Source::Debian(package) => format!("apt-get install {package} (or its like from your system)"),
             Source::Rustup(component) => format!("rustup component add {component}"),
-            Source::Right(how) => how.to_owned(),
+            Source::Python(package) => format!(
+                "python3 -m venv target/tools/python && target/tools/python/bin/pip install {}=={}",
+                package.name, package.version
+            ),
+            Source::Right(how) => (*how).to_owned(),
         }
     }
 
@@ -142,6 +154,13 @@ fn install(rows: &[&Requirement]) -> anyhow::Result<()> {
         let words = [&["-qq", "install", "--yes", "--no-install-recommends"], packages.as_slice()].concat();
         command::succeeds(&mut apt_get(&words))?;
     }
+    for row in rows {
+        if let Source::Python(package) = &row.source
+            && let Err(why) = package.install()
+        {
+            println!("{why}");
+        }
+    }
     Ok(())
 }
 
@@ -149,10 +168,14 @@ fn install(rows: &[&Requirement]) -> anyhow::Result<()> {
 fn by_source(rows: &[&Requirement]) -> (Vec<&'static str>, Vec<&'static str>) {
     let mut names = (Vec::new(), Vec::new());
     for row in rows {
-        match row.source {
-            Source::Debian(package) => names.0.push(package),
-            Source::Rustup(component) => names.1.push(component),
-            Source::Right(_) => {}
+        match &row.source {
+            Source::Debian(package) => names.0.push(*package),
+            Source::Rustup(component) => names.1.push(*component),
+            // Debian splits it off from Python.
+            Source::Python(_) if !command::answers(&["python3", "-c", "import venv, ensurepip"]) => {
+                names.0.push("python3-venv");
+            }
+            Source::Python(_) | Source::Right(_) => {}
         }
     }
     names

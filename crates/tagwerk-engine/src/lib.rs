@@ -12,6 +12,8 @@ pub mod command;
 pub mod committer;
 pub mod engine;
 mod exec;
+#[cfg(test)]
+mod fuzzed;
 pub mod message;
 mod parked;
 pub mod ports;

@@ -8,9 +8,12 @@
 //! | `http` | the HTTP interface |
 //! | `metrics`, `redact` | what is counted, and what is taken out of error texts |
 //! | `system` | the real clock and randomness |
+//! | `fuzzed` | tests only: what must hold for any input |
 
 mod cli;
 mod config;
+#[cfg(test)]
+mod fuzzed;
 mod http;
 mod metrics;
 mod redact;

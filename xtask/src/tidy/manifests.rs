@@ -11,9 +11,12 @@ pub(crate) fn check(tree: &Tree) -> Vec<Finding> {
     manifests.flat_map(|(file, text)| complaints(file, text)).collect()
 }
 
-/// What one manifest lacks.
+/// What one manifest lacks. A workspace of its own has nothing to inherit from.
 fn complaints(file: &File, text: &str) -> Vec<Finding> {
     let mut findings = Vec::new();
+    if text.lines().any(|line| line == "[workspace]") {
+        return findings;
+    }
     if !text.contains("[lints]\nworkspace = true\n") {
         let instead = "write `[lints]` and below it `workspace = true`";
         findings.push(file.at(1, "the workspace's lints do not hold here", instead));
@@ -58,6 +61,14 @@ mod tests {
     const GOOD: &str = "[package]\nversion.workspace = true\nedition.workspace = true\nrust-version.workspace = true\n\
                         license.workspace = true\npublish.workspace = true\n\n[dependencies]\nserde.workspace = true\n\
                         own = { path = \".\" }\n\n[lints]\nworkspace = true\n";
+
+    #[test]
+    fn a_workspace_of_its_own_is_left_alone() {
+        let alone = "[package]\nversion = \"0.0.0\"\n\n[workspace]\n\n[dependencies]\nserde = \"1\"\n";
+        assert!(check(&Tree::of(&[("fuzz/Cargo.toml", alone)])).is_empty());
+        let member = alone.replace("[workspace]\n", "");
+        assert!(!check(&Tree::of(&[("fuzz/Cargo.toml", &member)])).is_empty());
+    }
 
     #[test]
     fn a_manifest_inherits() {

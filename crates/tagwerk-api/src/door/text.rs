@@ -162,9 +162,9 @@ mod tests {
             for piece in pieces {
                 let value = code(piece.trim_end_matches('-'));
                 if open {
-                    ranges.last_mut().unwrap().1 = value
+                    ranges.last_mut().unwrap().1 = value;
                 } else {
-                    ranges.push((value, value))
+                    ranges.push((value, value));
                 }
                 open = piece.ends_with('-');
             }

@@ -96,14 +96,13 @@ fn close_type_settings(schemas: &mut Map<String, Value>, limits: &DoorLimits) {
 /// What the door asks of a field of a body.
 fn of_field(limits: &DoorLimits, schema: &str, field: &str) -> Value {
     match (schema, field) {
-        ("Subject", "kind" | "id") => text(limits.key_rule()),
         ("HeldLease" | "ReportEntry", "id") => whole(&(1..=limits.id_max)),
         ("Subject", "version") | (_, "seen_version" | "done" | "total") => whole(&(0..=limits.id_max)),
         ("ClaimRequest" | "BulkClaimRequest", "worker_id") => text(limits.worker_rule()),
         ("Progress", "message") => text(limits.progress_rule()),
         (_, "type") => text(limits.type_rule()),
         (_, "queue") => text(limits.queue_rule()),
-        (_, "idempotency_key" | "correlation_id") => text(limits.key_rule()),
+        ("Subject", "kind" | "id") | (_, "idempotency_key" | "correlation_id") => text(limits.key_rule()),
         (_, "traceparent") => text(limits.traceparent_rule()),
         (_, "request_id") => text(limits.request_rule()),
         (_, "reason" | "note" | "owner") => text(limits.prose_rule()),

@@ -82,6 +82,23 @@ fn promised_values() {
     assert_eq!(limits::DEFAULT_TTL_MS, 2_592_000_000);
 }
 
+/// What operators plan with: how long something takes at most, and how much memory it may hold.
+#[test]
+fn promised_values_of_the_server() {
+    assert_eq!((limits::BATCH_BYTES, limits::JOB_WEIGHT_BYTES), (16_777_216, 131_072));
+    assert_eq!(limits::BATCH_BYTES / limits::JOB_WEIGHT_BYTES, 128, "single claims that share a commit");
+    assert_eq!(limits::BATCH_BYTES / limits::ROW_WEIGHT_BYTES, 16_384, "rows that share a commit");
+    assert_eq!(limits::NO_WORKER_AFTER_MS, 90_000);
+    assert_eq!((limits::FIRST_REQUEST_MS, limits::HEAD_READ_MS), (30_000, 95_000));
+    assert_eq!((limits::BODY_PAUSE_MS, limits::BODY_READ_MS), (15_000, 120_000));
+    assert_eq!((limits::ADMISSION_MS, limits::WRITE_PAUSE_MS), (10_000, 60_000));
+    assert_eq!((limits::SHUTDOWN_MS, limits::STANDSTILL_MS), (10_000, 5_000));
+    assert_eq!((limits::HEAD_MAX_BYTES, limits::SMALL_BODY_BYTES), (65_536, 65_536));
+    let rooms = (limits::SMALL_BODIES_IN_FLIGHT_BYTES, limits::BODIES_IN_FLIGHT_BYTES);
+    assert_eq!(rooms, (33_554_432, 134_217_728));
+    assert_eq!((limits::TEXT_MAX_BYTES, limits::LIST_ERROR_MAX_BYTES), (1_024, 1_024));
+}
+
 #[test]
 fn names_of_queues() {
     let longest = "a".repeat(64);

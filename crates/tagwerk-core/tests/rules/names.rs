@@ -60,3 +60,8 @@ fn ends_of_attempts_have_names_of_their_own() {
 fn lease_bits_are_never_printed() {
     assert_eq!(format!("{:?}", tagwerk_core::LeaseBits(1_234_567)), "LeaseBits(…)");
 }
+
+#[test]
+fn an_id_is_shown_as_its_number() {
+    assert_eq!(tagwerk_core::JobId(4_711).to_string(), "4711");
+}
