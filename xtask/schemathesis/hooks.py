@@ -1,13 +1,17 @@
 """What schemathesis cannot read from the document, said where it can be checked.
 
-Three things, and nothing else:
+Four things, and nothing else:
 
 1. Waits are cut to a tenth of a second, since a claim that waits a minute tests patience and nothing else.
 2. `positive_data_acceptance` is replaced by `what_the_schema_allows_is_accepted`: a refusal counts as right only for
    reasons that JSON Schema has no words for. They are listed in UNSAYABLE, each with its reason.
 3. In calls with many entries each entry is judged by itself and the call is answered with 200, so
    `negative_data_rejection` does not fit. `bad_entries_are_refused` asks for a refused entry instead.
+4. A stream of lines is sent as the text that was made for it. Each line is judged by itself, so here too the call is
+   answered with 200 and `a_stream_ends_with_its_counts` looks at the answer.
 """
+
+import json
 
 import schemathesis
 from schemathesis.core.failures import Failure
@@ -30,6 +34,8 @@ UNSAYABLE_FIELDS = {
     # How far an instant may lie ahead, and whether it has passed, depends on the present.
     ("run_at", "out-of-range"),
     ("expires_at", "out-of-range"),
+    # Only a stream of lines takes it; the same path with a JSON body does not.
+    ("results", "unknown-field"),
     # The encoding of a header. The tool writes some texts as Latin-1.
     ("Idempotency-Key", "bad-character"),
 }
@@ -43,7 +49,13 @@ UNSAYABLE_PROBLEMS = {
     "payload-too-large",
 }
 
+NDJSON = "application/x-ndjson"
 SHORT = 0.1
+
+
+@schemathesis.serializer(NDJSON)
+def lines(context, value):
+    return value.encode() if isinstance(value, str) else json.dumps(value).encode()
 
 
 def shortened(value):
@@ -98,6 +110,22 @@ def what_the_schema_allows_is_accepted(context, response, case):
         )
 
 
+@schemathesis.check
+def a_stream_ends_with_its_counts(context, response, case):
+    kind = response.headers.get("content-type", [""])[0]
+    if not kind.startswith(NDJSON):
+        return
+    answers = [json.loads(line) for line in response.content.splitlines()]
+    last = answers[-1] if answers else {}
+    refused = [answer for answer in answers[:-1] if answer.get("problem")]
+    if last.get("done") is not True or len(refused) != min(last["refused"], 1000):
+        raise Failure(
+            operation=case.operation.label,
+            title="The last line does not fit the lines before it",
+            message=f"{len(refused)} refused lines, then {last}",
+        )
+
+
 BULK = {"POST /jobs/bulk": "jobs", "POST /jobs/heartbeat/bulk": "leases", "POST /jobs/report/bulk": "reports"}
 
 
@@ -106,7 +134,7 @@ def bad_entries_are_refused(context, response, case):
     if case.operation.label not in BULK or response.status_code != 200:
         return
     mode = mode_of(case)
-    if mode is None or not mode.is_negative:
+    if mode is None or not mode.is_negative or case.media_type == NDJSON:
         return
     answer = response.json()
     refused = [result for result in answer["results"] if result["problem"] is not None]

@@ -194,6 +194,7 @@ fn bounds_of_queries_are_those_of_the_door() {
                     "list_attempts" => door.attempts_query(&query).map(|_| ()),
                     "readyz" => door.readyz_query(&query).map(|_| ()),
                     "delete_job" => door.delete(&query, None).map(|_| ()),
+                    "enqueue_bulk" => door.stream_query(&query).map(|_| ()),
                     _ => door.names_query(&query).map(|_| ()),
                 }
             };
