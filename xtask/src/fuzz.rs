@@ -9,7 +9,7 @@ use crate::{command, options, system, tool};
 const TOOL: tool::Crate = tool::Crate { name: "cargo-fuzz", version: "0.13.2" };
 
 /// How long each target runs unless told otherwise.
-const SECONDS: u32 = 60;
+const SECONDS: u128 = 60;
 
 /// Runs the named targets, or all of them.
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<ExitCode> {

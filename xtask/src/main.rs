@@ -35,6 +35,7 @@ cargo xtask <command>
                    --release      with the optimised binary
   schemathesis   the served OpenAPI document against the server, with more calls than the tests make
                    --examples N   calls for each operation and phase (100)
+                   --seed N       the same calls again (otherwise chance decides, and the run names its seed)
   fuzz [TARGET…] the fuzz targets, each for a bounded time; needs a nightly toolchain
                    --seconds N    how long each target runs (60)
   mutants [FILE…] changes the code in small ways and shows which changes no test notices

@@ -6,7 +6,7 @@ use anyhow::Context;
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Options {
     /// In the order of the names that were asked for; `None` was not given.
-    pub(crate) numbers: Vec<Option<u32>>,
+    pub(crate) numbers: Vec<Option<u128>>,
     /// Words that belong to no option.
     pub(crate) words: Vec<String>,
 }
@@ -23,7 +23,7 @@ pub(crate) fn parse(arguments: &[String], names: &[&str]) -> anyhow::Result<Opti
         let index = names.iter().position(|name| name == word);
         let index = index.with_context(|| format!("unknown option `{word}`: see `cargo xtask help`"))?;
         let value = words.next().with_context(|| format!("`{word}` wants a number"))?;
-        let number: u32 = value.parse().with_context(|| format!("`{word} {value}`: that is no number"))?;
+        let number: u128 = value.parse().with_context(|| format!("`{word} {value}`: that is no number"))?;
         anyhow::ensure!(number > 0, "`{word} 0` would prove nothing");
         options.numbers[index] = Some(number);
     }

@@ -391,7 +391,7 @@ impl<'a> Reader<'a> {
             let message = format!("must be between {} and {}", range.start(), range.end());
             return self.refuse(name, FieldCode::OutOfRange, message);
         }
-        if !number.exact {
+        if !number.is_exact() {
             return self.refuse(name, FieldCode::WrongType, "must be a whole number, without a fraction");
         }
         Some(number.value)
@@ -406,7 +406,7 @@ impl<'a> Reader<'a> {
     /// A length of time, given in seconds, in milliseconds.
     pub(crate) fn seconds(&mut self, name: &'static str, range: &RangeInclusive<i64>) -> Option<i64> {
         let number = self.number(name, "a number of seconds", 3)?;
-        if range.contains(&number.value) {
+        if number.lies_in(range) {
             return Some(number.value);
         }
         let (min, max) = (Seconds::from_ms(*range.start()), Seconds::from_ms(*range.end()));

@@ -52,6 +52,9 @@ fn time(text: &str) {
 
 fn seconds(text: &str) {
     let Some(ms) = enqueue("delay_seconds", text).and_then(|job| job.delay_ms) else { return };
+    let mantissa = text.trim().split(['e', 'E']).next().unwrap_or_default();
+    let is_zero = !mantissa.contains(|digit: char| matches!(digit, '1'..='9'));
+    assert!(is_zero || !mantissa.starts_with('-'), "{text}: rounding must not bring it into the range");
     if let Some(expected) = by_hand(text) {
         assert_eq!(i128::from(ms), expected, "{text}");
     }
