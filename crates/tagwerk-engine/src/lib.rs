@@ -14,6 +14,7 @@ pub mod engine;
 mod exec;
 #[cfg(test)]
 mod fuzzed;
+pub mod id_map;
 pub mod message;
 mod parked;
 pub mod ports;

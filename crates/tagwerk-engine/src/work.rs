@@ -5,24 +5,23 @@
 //! [`Work::flush`]; nothing is durable before the commit.
 
 mod damage;
+mod flush;
 
 use std::collections::{BTreeMap, HashMap};
 
 use tagwerk_core::{
-    Action, Answer, Attempt, AttemptEnd, Call, Ctx, Event, History, JobId, Outcome, RetryPolicy, Status,
+    Action, Answer, Attempt, AttemptEnd, Call, Ctx, Event, History, Job, JobId, Outcome, RetryPolicy, Status,
     Step, Timestamp,
 };
 
+use crate::id_map::IdMap;
 use crate::ports::Entropy;
 use crate::row::{
     ActionRow, Counter, Detail, FullJob, JobRow, KeyRow, KeyWrite, Lane, LaneId, Tally, TypeSettings,
 };
 use crate::settings::{LeaseToken, Settings};
-use crate::store::{Change, Insert, PayloadWrite, StoreError, StoreResult, Tx, Unreadable};
+use crate::store::{PayloadWrite, StoreError, StoreResult, Tx, Unreadable};
 use crate::tokens::Tokens;
-
-/// A payload up to this size stays in memory when its job is inserted.
-const KEPT_PAYLOAD_BYTES: usize = 4_096;
 
 /// How much of a job an answer shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,14 +51,23 @@ pub(crate) struct Env<'a> {
 
 /// A job as this batch knows it.
 struct Entry {
-    /// As the store has it; `None` while it is still to be inserted.
-    before: Option<JobRow>,
+    stored: Stored,
     /// As it is to be.
     after: JobRow,
     /// Cold part, if it was needed.
     detail: Option<Detail>,
     /// Whether it stands in `Work::dirty`.
     dirty: bool,
+}
+
+/// How the store has a job of this batch.
+enum Stored {
+    /// Not yet: it is to be inserted.
+    No,
+    /// As it is known here.
+    Same,
+    /// Still as it was read.
+    Was(Box<JobRow>),
 }
 
 /// What the batch did that others must learn of once it is committed.
@@ -82,7 +90,7 @@ pub(crate) struct Effects {
 pub(crate) struct Work<'a> {
     pub(crate) tx: &'a mut dyn Tx,
     pub(crate) env: &'a Env<'a>,
-    entries: HashMap<JobId, Option<Entry>>,
+    entries: IdMap<JobId, Option<Entry>>,
     /// Jobs that were named and cannot be read, wholly or in part.
     damaged: HashMap<JobId, Unreadable>,
     /// Jobs to be written, in the order in which they were first touched.
@@ -104,7 +112,7 @@ impl<'a> Work<'a> {
         Self {
             tx,
             env,
-            entries: HashMap::new(),
+            entries: IdMap::default(),
             damaged: HashMap::new(),
             dirty: Vec::new(),
             keys: HashMap::new(),
@@ -127,7 +135,7 @@ impl<'a> Work<'a> {
         if self.entries.get(&id).is_some_and(Option::is_some) {
             return;
         }
-        let entry = Entry { before: Some(row.clone()), after: row, detail: None, dirty: false };
+        let entry = Entry { stored: Stored::Same, after: row, detail: None, dirty: false };
         self.entries.insert(id, Some(entry));
     }
 
@@ -136,9 +144,10 @@ impl<'a> Work<'a> {
         let id = row.job.id;
         self.count(row.lane.id, Counter::Enqueued, 1);
         self.count(row.lane.id, Counter::of_status(row.job.status), 1);
-        self.note_waiting(&row);
+        note_waiting((&mut self.effects, self.env.now), &row.lane, &row.job);
         self.dirty.push(id);
-        self.entries.insert(id, Some(Entry { before: None, after: row, detail: Some(detail), dirty: true }));
+        let entry = Entry { stored: Stored::No, after: row, detail: Some(detail), dirty: true };
+        self.entries.insert(id, Some(entry));
     }
 
     /// The job as it is to be, if it exists.
@@ -149,8 +158,8 @@ impl<'a> Work<'a> {
     /// Changes what no rule looks at (priority, payload size, notes).
     pub(crate) fn edit(&mut self, id: JobId, change: impl FnOnce(&mut JobRow)) {
         if let Some(Some(entry)) = self.entries.get_mut(&id) {
-            change(&mut entry.after);
             mark(&mut self.dirty, id, entry);
+            change(&mut entry.after);
         }
     }
 
@@ -214,7 +223,7 @@ impl<'a> Work<'a> {
         self.detail(id)?.payload.clone_from(&write.payload);
         let bytes = u32::try_from(write.payload.len()).unwrap_or(u32::MAX);
         self.edit(id, |row| row.payload_bytes = bytes);
-        if matches!(self.entries.get(&id), Some(Some(Entry { before: Some(_), .. }))) {
+        if !matches!(self.entries.get(&id), Some(Some(Entry { stored: Stored::No, .. }))) {
             self.payloads.push(write);
         }
         Ok(())
@@ -285,26 +294,26 @@ impl<'a> Work<'a> {
             return;
         }
         let Some(Some(entry)) = self.entries.get_mut(&id) else { return };
-        let before = std::mem::replace(&mut entry.after.job, step.job);
         mark(&mut self.dirty, id, entry);
-        let after = entry.after.clone();
-        let lane = after.lane.clone();
-        if before.status != after.job.status {
+        let before = std::mem::replace(&mut entry.after.job, step.job);
+        let lane = entry.after.lane.clone();
+        let (status, retried) = (entry.after.job.status, entry.after.job.retry_count > before.retry_count);
+        let waits_anew =
+            before.status != Status::Pending || before.available_at != entry.after.job.available_at;
+        if status == Status::Pending && waits_anew {
+            note_waiting((&mut self.effects, self.env.now), &lane, &entry.after.job);
+        }
+        if before.status != status {
             self.count(lane.id, Counter::of_status(before.status), -1);
-            self.count(lane.id, Counter::of_status(after.job.status), 1);
-            if after.job.status == Status::Failed {
+            self.count(lane.id, Counter::of_status(status), 1);
+            if status == Status::Failed {
                 self.count(lane.id, Counter::Reviews, 1);
             }
-            if after.job.status.is_settled() {
+            if status.is_settled() {
                 self.effects.settled.push(id);
             }
         }
-        if after.job.status == Status::Pending
-            && (before.status != Status::Pending || before.available_at != after.job.available_at)
-        {
-            self.note_waiting(&after);
-        }
-        if after.job.retry_count > before.retry_count {
+        if retried {
             self.count(lane.id, Counter::Retries, 1);
         }
         if step.answer == Answer::Done {
@@ -346,18 +355,6 @@ impl<'a> Work<'a> {
             | Event::Expire => return,
         };
         self.count(lane.id, counter, 1);
-    }
-
-    fn note_waiting(&mut self, row: &JobRow) {
-        let due = row.job.available_at;
-        if row.job.status != Status::Pending {
-            return;
-        }
-        if due <= self.env.now {
-            *self.effects.readied.entry(row.lane.clone()).or_default() += 1;
-        } else {
-            self.effects.due_later.entry(row.lane.clone()).and_modify(|t| *t = due.min(*t)).or_insert(due);
-        }
     }
 
     fn count(&mut self, lane: LaneId, counter: Counter, n: i64) {
@@ -417,55 +414,32 @@ impl<'a> Work<'a> {
         };
         self.key_writes.push(write);
     }
-
-    // ---- writing -------------------------------------------------------------------------------------------------------
-
-    /// Hands everything that was recorded to the store.
-    pub(crate) fn flush(&mut self) -> StoreResult<()> {
-        let (mut inserts, mut changes) = (Vec::new(), Vec::new());
-        for id in std::mem::take(&mut self.dirty) {
-            let Some(Some(entry)) = self.entries.get_mut(&id) else { continue };
-            entry.dirty = false;
-            match entry.before.replace(entry.after.clone()) {
-                None => inserts.push(Insert { row: entry.after.clone(), detail: hand_over(entry, id)? }),
-                Some(before) => changes.push(Change { before, after: entry.after.clone() }),
-            }
-        }
-        write(&inserts, |rows| self.tx.insert(rows))?;
-        write(&changes, |rows| self.tx.put(rows))?;
-        write(&std::mem::take(&mut self.payloads), |rows| self.tx.put_payloads(rows))?;
-        write(&std::mem::take(&mut self.key_writes), |rows| self.tx.put_keys(rows))?;
-        write(&std::mem::take(&mut self.attempts), |rows| self.tx.put_attempts(rows))?;
-        write(&std::mem::take(&mut self.refused), |rows| self.tx.note_refused(rows))?;
-        write(&std::mem::take(&mut self.actions), |rows| self.tx.append_actions(rows))
-    }
-
-    /// Writes the rest and the ledger; what others must learn comes back.
-    pub(crate) fn finish(mut self) -> StoreResult<Effects> {
-        self.flush()?;
-        let deltas: Vec<(LaneId, Tally)> =
-            self.ledger.into_iter().filter(|(_, tally)| !tally.is_zero()).collect();
-        write(&deltas, |rows| self.tx.add_ledger(rows))?;
-        Ok(self.effects)
-    }
 }
 
+/// Before a row is changed.
 fn mark(dirty: &mut Vec<JobId>, id: JobId, entry: &mut Entry) {
+    if matches!(entry.stored, Stored::Same) {
+        entry.stored = Stored::Was(Box::new(entry.after.clone()));
+    }
     if !entry.dirty {
         entry.dirty = true;
         dirty.push(id);
     }
 }
 
-/// The cold part of a new job for the store. A small one is kept as well, since the job is often handed out in the same
-/// batch; of a large one there is no second copy in memory.
-fn hand_over(entry: &mut Entry, id: JobId) -> StoreResult<Detail> {
-    let small = entry.detail.as_ref().is_some_and(|detail| detail.payload.len() <= KEPT_PAYLOAD_BYTES);
-    if small { entry.detail.clone() } else { entry.detail.take() }.ok_or_else(|| damaged(id).into())
-}
-
-fn write<T>(rows: &[T], write: impl FnOnce(&[T]) -> StoreResult<()>) -> StoreResult<()> {
-    if rows.is_empty() { Ok(()) } else { write(rows) }
+/// Notes for whom it is good news that a job waits, now or later.
+fn note_waiting((effects, now): (&mut Effects, Timestamp), lane: &Lane, job: &Job) {
+    let due = job.available_at;
+    if job.status != Status::Pending {
+        return;
+    }
+    if due > now {
+        effects.due_later.entry(lane.clone()).and_modify(|t| *t = due.min(*t)).or_insert(due);
+    } else if let Some(n) = effects.readied.get_mut(lane) {
+        *n += 1;
+    } else {
+        effects.readied.insert(lane.clone(), 1);
+    }
 }
 
 /// Events after which a job may have to wait for its next attempt, so that its back-off matters.

@@ -10,6 +10,7 @@
 //! | `store`, `writer`, `tx` | the writing transaction |
 //! | `book` | the heads of the lanes, for claims |
 //! | `read` | snapshots |
+//! | `recent` | rows of jobs that run, for the report that follows |
 //! | `figures` | the ledger and counts of rows |
 //! | `wal` | keeping the write-ahead log short |
 //! | `codec`, `cells`, `code`, `lanes` | rows of SQL and rows of the engine |
@@ -30,6 +31,7 @@ mod migrate;
 mod mounts;
 mod open;
 mod read;
+mod recent;
 mod store;
 #[cfg(test)]
 mod tests;

@@ -93,7 +93,7 @@ impl Tx for SqliteTx<'_> {
     }
 
     fn put_payloads(&mut self, payloads: &[PayloadWrite]) -> StoreResult<()> {
-        Ok(jobs::put_payloads(&self.writing().conn, payloads)?)
+        Ok(jobs::put_payloads(self.writing(), payloads)?)
     }
 
     fn claimable(&mut self, now: Timestamp, queries: &[ClaimQuery<'_>]) -> StoreResult<Vec<Vec<JobRow>>> {
@@ -185,7 +185,9 @@ impl Tx for SqliteTx<'_> {
     }
 
     fn shift_leases(&mut self, ms: i64) -> StoreResult<u64> {
-        Ok(time::shift_leases(&self.writing().conn, ms)?)
+        let writer = self.writing();
+        writer.recent.clear();
+        Ok(time::shift_leases(&writer.conn, ms)?)
     }
 
     fn commit(mut self: Box<Self>) -> StoreResult<()> {

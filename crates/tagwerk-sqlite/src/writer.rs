@@ -1,11 +1,12 @@
 //! The one connection that writes, and what it keeps in memory.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
 use rusqlite::{Connection, ErrorCode};
+use tagwerk_engine::id_map::IdMap;
 use tagwerk_engine::row::LaneId;
 use tagwerk_engine::store::StoreError;
 
@@ -15,6 +16,7 @@ use crate::error::{Fail, Res, extended_code};
 use crate::lanes::Lanes;
 use crate::open::beside;
 use crate::read::Damaged;
+use crate::recent::Recent;
 
 const SELECT_SEQUENCE: &str = "SELECT next_job, commits FROM sequence WHERE id = 1";
 /// Changes when another connection has written.
@@ -47,8 +49,10 @@ pub(crate) struct Writer {
     pub(crate) lanes: Lanes,
     pub(crate) book: Book,
     pub(crate) sequence: Sequence,
+    /// Rows of jobs that run.
+    pub(crate) recent: Recent,
     /// Rows given by `claimable` in this transaction and not yet changed.
-    pub(crate) given: HashMap<i64, (Level, Head)>,
+    pub(crate) given: IdMap<i64, (Level, Head)>,
     /// Rows that cannot be decoded: reported once, then passed over.
     pub(crate) damaged: HashSet<i64>,
     /// The same for figures, with what readers have met.
@@ -75,7 +79,8 @@ impl Writer {
             lanes: Lanes::default(),
             book: Book::default(),
             sequence,
-            given: HashMap::new(),
+            recent: Recent::default(),
+            given: IdMap::default(),
             damaged: HashSet::new(),
             seen_damaged,
             fresh_lanes: Vec::new(),
@@ -104,6 +109,7 @@ impl Writer {
 
     fn reload(&mut self) -> Res<()> {
         self.reloads += 1;
+        self.recent.clear();
         self.damaged.clear();
         self.seen_damaged.forget();
         self.sequence = Sequence::read(&self.conn)?;
@@ -198,6 +204,7 @@ impl Writer {
             tracing::error!(error = ?fail, "a rollback failed");
         }
         self.given.clear();
+        self.recent.clear();
         for lane in self.fresh_lanes.drain(..) {
             self.lanes.forget(lane);
         }

@@ -92,15 +92,13 @@ fn fill(work: &mut Work<'_>, open: &mut [Open<'_>]) -> StoreResult<bool> {
     let queries: Vec<ClaimQuery<'_>> = asking.iter().map(|claim| query(claim)).collect();
     let found = work.tx.claimable(work.env.now, &queries)?;
     let ids: Vec<JobId> = found.iter().flatten().map(|row| row.job.id).collect();
-    for row in found.iter().flatten() {
-        work.adopt(row.clone());
-    }
+    let found: Vec<Vec<(JobId, u64)>> = found.into_iter().map(|rows| adopt(work, rows)).collect();
     work.load_details(&ids)?;
     let mut again = false;
     for (claim, rows) in asking.iter_mut().zip(found) {
         let mut expired = false;
         for row in rows {
-            expired |= !hand_out(work, claim, &row)?;
+            expired |= !hand_out(work, claim, row)?;
         }
         // What else has expired is for the sweep, which is bounded.
         work.expired_by_claims += usize::from(expired);
@@ -124,9 +122,19 @@ fn query<'q>(claim: &'q Open<'_>) -> ClaimQuery<'q> {
     }
 }
 
+/// Takes in what the store gave to one claim; what is needed of each is its id and how much it adds to an answer.
+fn adopt(work: &mut Work<'_>, rows: Vec<JobRow>) -> Vec<(JobId, u64)> {
+    let adopt = |row: JobRow| {
+        let given = (row.job.id, row.answer_bytes());
+        work.adopt(row);
+        given
+    };
+    rows.into_iter().map(adopt).collect()
+}
+
 /// Grants a lease. `false` when the row has expired instead.
-fn hand_out(work: &mut Work<'_>, claim: &mut Open<'_>, row: &JobRow) -> StoreResult<bool> {
-    let id = row.job.id;
+fn hand_out(work: &mut Work<'_>, claim: &mut Open<'_>, given: (JobId, u64)) -> StoreResult<bool> {
+    let (id, answer_bytes) = given;
     work.settle(id)?;
     if work.row(id).is_none_or(|row| row.job.status != Status::Pending) {
         return Ok(false);
@@ -139,7 +147,7 @@ fn hand_out(work: &mut Work<'_>, claim: &mut Open<'_>, row: &JobRow) -> StoreRes
         }
     }
     claim.ids.push(id);
-    claim.bytes += row.answer_bytes() + limits::CLAIM_JOB_FIELDS_BYTES;
+    claim.bytes += answer_bytes + limits::CLAIM_JOB_FIELDS_BYTES;
     Ok(true)
 }
 

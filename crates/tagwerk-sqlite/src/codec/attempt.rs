@@ -1,6 +1,6 @@
 //! Attempts that have ended.
 
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, Statement, params};
 use tagwerk_core::{Attempt, Before, JobId, LeaseBits, ReportHash};
 use tagwerk_engine::row::AttemptRow;
 
@@ -75,9 +75,9 @@ fn decode(cells: Cells<'_>) -> Res<AttemptRow> {
 }
 
 /// Writes an attempt.
-pub(crate) fn write(conn: &Connection, job: JobId, attempt: &Attempt) -> Res<()> {
+pub(crate) fn write(upsert: &mut Statement<'_>, job: JobId, attempt: &Attempt) -> Res<()> {
     let before = attempt.before.as_ref();
-    conn.prepare_cached(UPSERT)?.execute(params![
+    upsert.execute(params![
         job.0,
         attempt.seq,
         attempt.number,

@@ -35,8 +35,13 @@ pub(crate) fn read(conn: &Connection, job: JobId, depth: Depth) -> Res<Option<De
         Depth::Full => SELECT_FULL,
         Depth::List => SELECT_LIST,
     };
+    query(&mut *conn.prepare_cached(sql)?, job, depth)
+}
+
+/// The same by a statement that is prepared for this depth.
+pub(crate) fn query(select: &mut Statement<'_>, job: JobId, depth: Depth) -> Res<Option<Detail>> {
     let decode = |row: &rusqlite::Row<'_>| Ok(decode(Cells(row), depth));
-    let found = conn.prepare_cached(sql)?.query_row([job.0], decode).optional()?;
+    let found = select.query_row([job.0], decode).optional()?;
     found.transpose().map_err(|fail| match fail {
         Fail::Row(why) => Fail::Row(format!("job {job}: {why}")),
         other => other,

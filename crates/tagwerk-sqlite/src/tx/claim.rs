@@ -9,6 +9,7 @@ use std::iter::Peekable;
 
 use rusqlite::params;
 use tagwerk_core::JobId;
+use tagwerk_engine::id_map::IdMap;
 use tagwerk_engine::row::{JobRow, LaneId};
 use tagwerk_engine::store::{ClaimQuery, Filter};
 
@@ -90,7 +91,7 @@ fn lanes_of(lanes: &Lanes, filter: &Filter) -> Option<Vec<LaneId>> {
 /// The merge for one wish.
 struct Merge<'a> {
     decoder: Decoder<'a>,
-    given: &'a std::collections::HashMap<i64, (Level, Head)>,
+    given: &'a IdMap<i64, (Level, Head)>,
     known_damaged: &'a HashSet<i64>,
     skip: HashSet<JobId>,
     now: i64,

@@ -1,6 +1,6 @@
 //! Inserting, loading and changing jobs.
 
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, Statement, params};
 use tagwerk_core::{JobId, Status};
 use tagwerk_engine::row::{Detail, JobRow};
 use tagwerk_engine::store::{Change, Found, Insert, OldPayload, PayloadWrite, StoreError, Unreadable};
@@ -63,12 +63,19 @@ fn place(row: &JobRow) -> Head {
 
 /// Reads jobs.
 pub(super) fn load(writer: &mut Writer, ids: &[JobId]) -> Res<Vec<Found<JobRow>>> {
-    ids.iter().map(|id| found(row(writer, *id), |why| writer.note_damaged(id.0, why))).collect()
+    let read = {
+        let mut select = writer.conn.prepare_cached(LOAD)?;
+        ids.iter().map(|id| row(writer, &mut select, *id)).collect::<Vec<_>>()
+    };
+    let read = ids.iter().zip(read);
+    read.map(|(id, read)| found(read, |why| writer.note_damaged(id.0, why))).collect()
 }
 
 /// A row; [`Fail::Row`] if it cannot be decoded.
-fn row(writer: &Writer, id: JobId) -> Res<Option<JobRow>> {
-    let mut select = writer.conn.prepare_cached(LOAD)?;
+fn row(writer: &Writer, select: &mut Statement<'_>, id: JobId) -> Res<Option<JobRow>> {
+    if let Some(row) = writer.recent.row(id.0) {
+        return Ok(Some(row.clone()));
+    }
     let mut rows = select.query([id.0])?;
     rows.next()?.map(|row| writer.decoder().decode(row)).transpose()
 }
@@ -88,22 +95,34 @@ fn found<T>(read: Res<Option<T>>, note: impl FnOnce(&str)) -> Res<Found<T>> {
 /// Reads the cold parts of jobs. A job whose cold part is gone or cannot be read is of no more use than one whose row
 /// cannot: it is remembered, so that the claims that come next pass it over.
 pub(super) fn details(writer: &mut Writer, ids: &[JobId]) -> Res<Vec<Found<Detail>>> {
+    let read = {
+        let mut select = writer.conn.prepare_cached(detail::SELECT_FULL)?;
+        ids.iter().map(|id| cold(writer, &mut select, *id)).collect::<Vec<_>>()
+    };
     let mut all = Vec::with_capacity(ids.len());
-    for id in ids {
-        let read = match detail::read(&writer.conn, *id, Depth::Full) {
-            Ok(None) if exists(&writer.conn, *id)? => {
-                Err(Fail::Row(format!("job {id}: its detail is missing")))
-            }
-            read => read,
-        };
+    for (id, read) in ids.iter().zip(read) {
+        if let Ok(Some(detail)) = &read {
+            writer.recent.read_detail(id.0, detail);
+        }
         all.push(found(read, |why| writer.note_damaged(id.0, why))?);
     }
     Ok(all)
 }
 
+/// A cold part; [`Fail::Row`] if the job has none, or one that cannot be decoded.
+fn cold(writer: &Writer, select: &mut Statement<'_>, id: JobId) -> Res<Option<Detail>> {
+    if let Some(detail) = writer.recent.detail(id.0) {
+        return Ok(Some(detail.clone()));
+    }
+    match detail::query(select, id, Depth::Full)? {
+        None if exists(&writer.conn, id)? => Err(Fail::Row(format!("job {id}: its detail is missing"))),
+        read => Ok(read),
+    }
+}
+
 /// Changes jobs, guarded.
 pub(super) fn put(writer: &mut Writer, changes: &[Change]) -> Res<()> {
-    let Writer { conn, book, given, .. } = writer;
+    let Writer { conn, book, given, recent, .. } = writer;
     let mut update = conn.prepare_cached(UPDATE)?;
     for Change { before, after } in changes {
         bind(&mut update, after)?;
@@ -117,6 +136,7 @@ pub(super) fn put(writer: &mut Writer, changes: &[Change]) -> Res<()> {
             note::write(conn, after)?;
         }
         given.remove(&after.job.id.0);
+        recent.wrote(after);
         if after.job.status == Status::Pending {
             book.offer(level(after), place(after));
         }
@@ -125,8 +145,10 @@ pub(super) fn put(writer: &mut Writer, changes: &[Change]) -> Res<()> {
 }
 
 /// Writes payloads.
-pub(super) fn put_payloads(conn: &Connection, payloads: &[PayloadWrite]) -> Res<()> {
+pub(super) fn put_payloads(writer: &mut Writer, payloads: &[PayloadWrite]) -> Res<()> {
+    let Writer { conn, recent, .. } = writer;
     for write in payloads {
+        recent.forget(write.job.0);
         if write.old == OldPayload::Keep {
             conn.prepare_cached(KEEP_PAYLOAD)?.execute(params![write.job.0, write.at.as_millis()])?;
         }
@@ -142,7 +164,7 @@ pub(super) fn readable(writer: &mut Writer, id: i64) -> Res<Option<JobRow>> {
     if writer.damaged.contains(&id) {
         return Ok(None);
     }
-    let found = found(row(writer, JobId(id)), |why| writer.note_damaged(id, why))?;
+    let found = load(writer, &[JobId(id)])?.pop().flatten();
     Ok(found.and_then(Result::ok))
 }
 

@@ -58,8 +58,9 @@ pub(super) fn attempts(conn: &Connection, ids: &[JobId]) -> Res<Vec<Vec<Attempt>
 
 /// Adds or overwrites attempts.
 pub(super) fn put_attempts(conn: &Connection, attempts: &[(JobId, Attempt)]) -> Res<()> {
+    let mut upsert = conn.prepare_cached(attempt::UPSERT)?;
     for (job, attempt) in attempts {
-        attempt::write(conn, *job, attempt)?;
+        attempt::write(&mut upsert, *job, attempt)?;
         if attempt.seq > limits::ATTEMPTS_FIRST + limits::ATTEMPTS_LAST {
             conn.prepare_cached(TRIM_ATTEMPTS)?.execute(params![
                 job.0,
@@ -157,6 +158,7 @@ pub(super) fn erase(writer: &mut Writer, ids: &[JobId]) -> Res<()> {
     }
     for id in ids {
         writer.forget_damaged(id.0);
+        writer.recent.forget(id.0);
     }
     Ok(())
 }
