@@ -7,6 +7,7 @@ mod command;
 mod coverage;
 mod crash;
 mod fuzz;
+mod instructions;
 mod mutants;
 mod options;
 mod report;
@@ -41,6 +42,7 @@ cargo xtask <command>
   mutants [FILE…] changes the code in small ways and shows which changes no test notices
                    --package P    the crate (tagwerk-core); with files, only those
   coverage       lines of core and engine that their tests run, by file
+  instructions   what enqueue, claim and complete cost the committer, counted by callgrind
   help           this text
 ";
 
@@ -68,6 +70,7 @@ fn dispatch(arguments: &[String]) -> anyhow::Result<ExitCode> {
         "fuzz" => fuzz::run(rest),
         "mutants" => mutants::run(rest),
         "coverage" => coverage::run(rest),
+        "instructions" => instructions::run(rest),
         "help" | "--help" | "-h" => {
             print!("{HELP}");
             Ok(ExitCode::SUCCESS)

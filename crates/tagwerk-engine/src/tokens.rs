@@ -34,7 +34,7 @@ impl Tokens {
         hasher.update(&id.0.to_le_bytes());
         hasher.update(&bits.0.to_le_bytes());
         let hex = hasher.finalize().to_hex();
-        hex.chars().take(2 * TOKEN_BYTES).collect()
+        hex.get(..2 * TOKEN_BYTES).unwrap_or_default().to_owned()
     }
 
     /// Whether `token` is the one for this lease, compared in constant time.

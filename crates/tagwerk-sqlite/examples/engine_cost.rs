@@ -3,7 +3,7 @@
 //! Run it under callgrind, which counts the same for the same work however busy the machine is:
 //! `cargo xtask instructions` does that and divides. By itself it only does the work: enqueue, claim and complete the given
 //! number of jobs through the engine over a store in a temporary folder, one job a call in batches of 64, then in bulk.
-#![expect(clippy::expect_used, clippy::panic, reason = "an example may fail loudly")]
+#![expect(clippy::expect_used, reason = "an example may fail loudly")]
 
 use std::hint::black_box;
 use std::sync::Arc;

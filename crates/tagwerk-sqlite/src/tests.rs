@@ -3,6 +3,7 @@
 mod book;
 mod faults;
 mod plans;
+mod recent;
 mod schema;
 #[path = "../tests/it/steps.rs"]
 mod steps;

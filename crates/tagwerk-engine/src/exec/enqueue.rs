@@ -178,11 +178,12 @@ fn create(work: &mut Work<'_>, jobs: &[&EnqueueJob]) -> StoreResult<Vec<JobId>> 
     let mut ids = Vec::with_capacity(jobs.len());
     for (offset, ((job, set), lane)) in (0..).zip(jobs.iter().zip(settings).zip(lanes)) {
         let id = JobId(first.0 + offset);
-        if let Some(key) = &job.key {
-            take_key(work, key_row(work, (job, set), (key, id)))?;
+        let fingerprint = job.key.as_ref().map(|_| fingerprint(job));
+        if let Some((key, fingerprint)) = job.key.as_deref().zip(fingerprint) {
+            take_key(work, key_row(work, (job, set), (key, id, fingerprint)))?;
         }
         let row = new_row(work, (job, set), (id, lane));
-        work.create(row, detail_of(job));
+        work.create(row, detail_of(job, fingerprint));
         ids.push(id);
     }
     Ok(ids)
@@ -192,14 +193,14 @@ fn queue_of<'j>(job: &'j EnqueueJob, settings: &'j TypeSettings) -> &'j str {
     job.queue.as_deref().or(settings.queue.as_deref()).unwrap_or(limits::QUEUE_DEFAULT)
 }
 
-fn key_row(work: &Work<'_>, of: (&EnqueueJob, &TypeSettings), at: (&str, JobId)) -> KeyRow {
-    let (job, settings) = of;
+fn key_row(work: &Work<'_>, of: (&EnqueueJob, &TypeSettings), at: (&str, JobId, [u8; 16])) -> KeyRow {
+    let ((job, settings), (key, owner, fingerprint)) = (of, at);
     KeyRow {
-        key: at.0.to_owned(),
-        owner: at.1,
+        key: key.to_owned(),
+        owner,
         scope: job.scope.or(settings.scope).unwrap_or_default(),
         ttl_ms: job.ttl_ms.or(settings.ttl_ms).unwrap_or(work.env.settings.ttl_ms),
-        fingerprint: fingerprint(job),
+        fingerprint,
         tombstone: None,
     }
 }
@@ -257,14 +258,14 @@ fn payload_of(job: &EnqueueJob) -> &str {
     job.payload.as_deref().unwrap_or(limits::PAYLOAD_DEFAULT)
 }
 
-fn detail_of(job: &EnqueueJob) -> Detail {
+fn detail_of(job: &EnqueueJob, fingerprint: Option<[u8; 16]>) -> Detail {
     Detail {
         payload: payload_of(job).to_owned(),
         subject: job.subject.clone(),
         correlation_id: job.correlation_id.clone(),
         traceparent: job.traceparent.clone(),
         key: job.key.clone(),
-        fingerprint: job.key.as_ref().map(|_| fingerprint(job)),
+        fingerprint,
         scope: job.scope,
         ttl_ms: job.ttl_ms,
         on_duplicate: job.on_duplicate,

@@ -6,7 +6,7 @@ use tagwerk_engine::row::{Detail, Subject};
 
 use crate::cells::Cells;
 use crate::code::Code;
-use crate::codec::job::Depth;
+use crate::codec::job::{Depth, bind_some};
 use crate::error::{Fail, Res};
 
 /// The columns in the order in which [`decode`] reads and [`bind`] numbers them (`?1` is the job).
@@ -91,14 +91,17 @@ pub(crate) fn retry(cells: Cells<'_>, at: usize) -> Res<RetryOverrides> {
 
 /// Binds a cold row to the parameters of [`INSERT`].
 pub(crate) fn bind(statement: &mut Statement<'_>, job: JobId, detail: &Detail) -> Res<()> {
-    let subject = detail.subject.as_ref();
+    statement.clear_bindings();
     statement.raw_bind_parameter(1, job.0)?;
-    statement.raw_bind_parameter(2, subject.map(|subject| subject.kind.as_str()))?;
-    statement.raw_bind_parameter(3, subject.map(|subject| subject.id.as_str()))?;
-    statement.raw_bind_parameter(4, subject.and_then(|subject| subject.version))?;
-    statement.raw_bind_parameter(5, detail.correlation_id.as_deref())?;
-    statement.raw_bind_parameter(6, detail.traceparent.as_deref())?;
-    statement.raw_bind_parameter(7, detail.key.as_deref())?;
+    if let Some(subject) = &detail.subject {
+        bind_some(statement, 2, [Some(&subject.kind), Some(&subject.id)])?;
+        bind_some(statement, 4, [subject.version])?;
+    }
+    bind_some(
+        statement,
+        5,
+        [&detail.correlation_id, &detail.traceparent, &detail.key].map(Option::as_deref),
+    )?;
     let numbers: [Option<i64>; 7] = [
         detail.scope.map(Code::code),
         detail.ttl_ms,
@@ -108,13 +111,10 @@ pub(crate) fn bind(statement: &mut Statement<'_>, job: JobId, detail: &Detail) -
         detail.timeout_ms,
         detail.retry.base_ms,
     ];
-    for (at, value) in (8..).zip(numbers) {
-        statement.raw_bind_parameter(at, value)?;
-    }
-    statement.raw_bind_parameter(15, detail.retry.factor)?;
-    statement.raw_bind_parameter(16, detail.retry.cap_ms)?;
-    statement.raw_bind_parameter(17, detail.retry.jitter.map(Code::code))?;
-    statement.raw_bind_parameter(18, detail.fingerprint.as_ref().map(<[u8; 16]>::as_slice))?;
+    bind_some(statement, 8, numbers)?;
+    bind_some(statement, 15, [detail.retry.factor])?;
+    bind_some(statement, 16, [detail.retry.cap_ms, detail.retry.jitter.map(Code::code)])?;
+    bind_some(statement, 18, [detail.fingerprint.as_ref().map(<[u8; 16]>::as_slice)])?;
     statement.raw_bind_parameter(19, detail.payload.as_str())?;
     Ok(())
 }

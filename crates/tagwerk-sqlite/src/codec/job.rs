@@ -1,6 +1,6 @@
 //! The hot row.
 
-use rusqlite::{Connection, Row, Statement};
+use rusqlite::{Connection, Row, Statement, ToSql};
 use tagwerk_core::{Job, JobId, Lease, LeaseBits, OnUnknown, Priority, Status};
 use tagwerk_engine::row::{JobRow, LaneId, Note};
 
@@ -164,6 +164,8 @@ fn flags(row: &JobRow) -> i64 {
 
 /// Binds all columns of a row to the parameters `?1` … `?29`.
 pub(crate) fn bind(statement: &mut Statement<'_>, row: &JobRow) -> Res<()> {
+    // What is not bound is NULL: a new job has a dozen columns without a value.
+    statement.clear_bindings();
     let job = &row.job;
     let columns: [Option<i64>; 21] = [
         Some(job.id.0),
@@ -188,25 +190,33 @@ pub(crate) fn bind(statement: &mut Statement<'_>, row: &JobRow) -> Res<()> {
         Some(job.updated_at.as_millis()),
         job.finished_at.map(tagwerk_core::Timestamp::as_millis),
     ];
-    for (at, value) in (1..).zip(columns) {
-        statement.raw_bind_parameter(at, value)?;
-    }
-    bind_lease(statement, job.lease.as_ref())
+    bind_some(statement, 1, columns)?;
+    job.lease.as_ref().map_or(Ok(()), |lease| bind_lease(statement, lease))
 }
 
-fn bind_lease(statement: &mut Statement<'_>, lease: Option<&Lease>) -> Res<()> {
+fn bind_lease(statement: &mut Statement<'_>, lease: &Lease) -> Res<()> {
     let columns: [Option<i64>; 6] = [
-        lease.map(|lease| lease.ends_at().as_millis()),
-        lease.map(|lease| lease.expires_at.as_millis()),
-        lease.and_then(|lease| lease.time_limit_at).map(tagwerk_core::Timestamp::as_millis),
-        lease.map(|lease| lease.lease_ms),
-        lease.map(|lease| lease.claimed_at.as_millis()),
-        lease.map(|lease| lease.bits.0.cast_signed()),
+        Some(lease.ends_at().as_millis()),
+        Some(lease.expires_at.as_millis()),
+        lease.time_limit_at.map(tagwerk_core::Timestamp::as_millis),
+        Some(lease.lease_ms),
+        Some(lease.claimed_at.as_millis()),
+        Some(lease.bits.0.cast_signed()),
     ];
-    for (at, value) in (22..).zip(columns) {
-        statement.raw_bind_parameter(at, value)?;
+    bind_some(statement, 22, columns)?;
+    bind_some(statement, 28, [Some(lease.worker.as_str()), lease.request_id.as_deref()])
+}
+
+/// Binds those that have a value to the parameters from `first` on; the bindings were cleared before.
+pub(crate) fn bind_some<T: ToSql, const N: usize>(
+    statement: &mut Statement<'_>,
+    first: usize,
+    values: [Option<T>; N],
+) -> Res<()> {
+    for (at, value) in (first..).zip(values) {
+        if let Some(value) = value {
+            statement.raw_bind_parameter(at, value)?;
+        }
     }
-    statement.raw_bind_parameter(28, lease.map(|lease| lease.worker.as_str()))?;
-    statement.raw_bind_parameter(29, lease.and_then(|lease| lease.request_id.as_deref()))?;
     Ok(())
 }

@@ -38,7 +38,7 @@ fn draft(chance: &mut Seeded, now: i64) -> Draft {
 }
 
 /// One random move; returns whether the rows in `known` still hold.
-fn step(place: &mut Place, chance: &mut Seeded, now: i64) {
+pub(super) fn step(place: &mut Place, chance: &mut Seeded, now: i64) {
     let pick = chance.below(8);
     let drafts: Vec<Draft> = (0..=chance.below(6)).map(|_| draft(chance, now)).collect();
     let n = chance.below(7);

@@ -43,7 +43,28 @@ pub(crate) const RUN_LATER: &str = run!("due > ?3 ORDER BY due, id");
 pub(super) fn claimable(writer: &mut Writer, now: i64, queries: &[ClaimQuery<'_>]) -> Res<Vec<Vec<JobRow>>> {
     writer.offer_given_again();
     writer.book.wake(now);
-    queries.iter().map(|query| answer(writer, now, query)).collect()
+    let mut answers = Vec::with_capacity(queries.len());
+    let mut rest = queries;
+    while let Some(first) = rest.first() {
+        let (group, behind) = rest.split_at(alike(first, rest));
+        rest = behind;
+        if group.len() == 1 {
+            answers.push(answer(writer, now, first)?);
+            continue;
+        }
+        let together = ClaimQuery { wanted: group.len(), max_bytes: u64::MAX, ..*first };
+        let mut rows = answer(writer, now, &together)?.into_iter();
+        answers.extend(group.iter().map(|_| rows.next().into_iter().collect::<Vec<_>>()));
+    }
+    Ok(answers)
+}
+
+/// How many wishes from the first on can be answered by one walk, a row to each in turn: those of workers that ask for one
+/// job and for the same. One row is given whatever its size.
+fn alike(first: &ClaimQuery<'_>, queries: &[ClaimQuery<'_>]) -> usize {
+    let is_plain = |query: &ClaimQuery<'_>| query.wanted == 1 && query.skip.is_empty();
+    let same = |query: &&ClaimQuery<'_>| is_plain(query) && query.filter == first.filter;
+    queries.iter().take_while(same).count().max(1)
 }
 
 /// Answers one wish, and moves the heads past what was given.
