@@ -8,7 +8,8 @@
 //! | module | subject |
 //! |---|---|
 //! | `call` | what is written down |
-//! | `read` | reads the server's answers |
+//! | `read` | reads jobs and problems of the server's answers |
+//! | `wire` | turns HTTP exchanges into calls |
 //! | `log` | histories as files |
 //! | `rules` | what is known of the run: how early a lease may end, what silence means |
 //! | `partition` | cuts a history into parts that cannot influence each other |
@@ -32,6 +33,7 @@ mod shrink;
 mod spec;
 #[cfg(test)]
 mod tests;
+mod wire;
 mod words;
 
 pub use call::{Action, Asked, Attempt, By, Call, Class, Key, Said, Scope, Status, Told, View, Whole};
@@ -39,3 +41,4 @@ pub use check::{Contradiction, Report, check};
 pub use log::{History, LogError};
 pub use read::time_ms;
 pub use rules::{Rules, Silence};
+pub use wire::{Answer, read_exchange};

@@ -29,6 +29,13 @@ impl Outcome {
             (Told::Job(view), Says::Job) | (Told::Again(view), Says::Again) => {
                 world.absorb(id, view, (rules, strictness))?;
             }
+            // A deletion shows the job as it was erased.
+            (Told::Job(view) | Told::Again(view), Says::Done) if operated => {
+                let kept = matches!(world.life(id), Life::Gone { status, .. } if *status == view.status);
+                kept.then_some(()).ok_or_else(|| format!("job {id} was not erased as {:?}", view.status))?;
+            }
+            // A checkpoint's answer shows the job, a heartbeat's does not.
+            (Told::Job(view), Says::Done) => world.absorb(id, view, (rules, strictness))?,
             (Told::Job(view) | Told::Again(view), Says::Job | Says::Again) if operated => {
                 world.absorb(id, view, (rules, strictness))?;
             }
@@ -46,7 +53,7 @@ impl Outcome {
             (Told::Done { .. }, Says::Job | Says::Again) if operated => {}
             (Told::Tombstone { job, status }, Says::Tombstone) if *job == id => {
                 let kept = matches!(world.life(id), Life::Gone { status: kept, .. } if kept == status);
-                (kept).then_some(()).ok_or_else(|| format!("job {id} did not end as {status:?}"))?;
+                kept.then_some(()).ok_or_else(|| format!("job {id} did not end as {status:?}"))?;
             }
             (Told::Attempts(list), Says::Attempts) => {
                 if let Some(Life::Here(job)) = world.jobs.get_mut(&id) {

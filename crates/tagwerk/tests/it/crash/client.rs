@@ -93,6 +93,7 @@ impl<'a> Hand<'a> {
                 continue;
             }
             let began = self.shared.log.moment();
+            let sent = body.unwrap_or(&Value::Null);
             let body = body.map(Value::to_string).unwrap_or_default();
             let headers: &[_] = if body.is_empty() { &[] } else { &[JSON] };
             let answer = client.try_send(call, headers, body.as_bytes()).ok();
@@ -101,6 +102,7 @@ impl<'a> Hand<'a> {
             }
             let at_ms = now_ms();
             let ended = self.shared.log.moment();
+            self.shared.log.past.keep((self.number, began, ended), (call, sent), answer.as_ref());
             let answer = answer.filter(|answer| !is_unknown(answer));
             return Ok(Sent { began, ended, at_ms, answer });
         }

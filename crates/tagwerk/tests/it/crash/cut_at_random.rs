@@ -51,6 +51,7 @@ fn f003_cut_at_random_moments_everything_is_kept_and_nothing_is_done_twice() {
             shared.gate.close();
             // What was cut off and is still on its way to the committer comes before this.
             pass(&mut server.client(), 0.1);
+            shared.log.past.still();
             let depth = if round == rounds { Depth::Whole } else { Depth::Touched };
             let found = verify(&server, &shared, &mut known, depth);
             report(&found, &server, &known, (seed, round));
@@ -65,6 +66,7 @@ fn f003_cut_at_random_moments_everything_is_kept_and_nothing_is_done_twice() {
         known.settled().len()
     );
     assert!(silent > 0, "nothing was cut off");
+    shared.log.past.must_be_explained(Silence::MeansEither, ("cut", seed));
     drain(&server);
     assert!(!server.log().contains("panicked"), "the server panicked");
 }

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::history::Recorder;
 use super::model::{
     Asked, Entry, Heard, Moment, Register, Said, Seen, Silence, Stored, Violation, check_job, check_settled,
     job_of,
@@ -12,7 +12,8 @@ use super::model::{
 /// Where clients write.
 #[derive(Debug, Default)]
 pub(crate) struct Log {
-    moments: AtomicU64,
+    /// Every exchange.
+    pub(crate) past: Recorder,
     entries: Mutex<Vec<Entry>>,
     surprises: Mutex<Vec<String>>,
 }
@@ -20,7 +21,7 @@ pub(crate) struct Log {
 impl Log {
     /// The next moment.
     pub(crate) fn moment(&self) -> Moment {
-        self.moments.fetch_add(1, Ordering::SeqCst)
+        self.past.moment()
     }
 
     /// Keeps what came of a call.
@@ -76,6 +77,11 @@ impl Knowledge {
             newest: 0,
             tallies: HashMap::new(),
         }
+    }
+
+    /// What a call without an answer means.
+    pub(crate) const fn silence(&self) -> Silence {
+        self.silence
     }
 
     /// Takes in what clients wrote. Returns the jobs that it is about.

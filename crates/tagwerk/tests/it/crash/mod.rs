@@ -10,12 +10,14 @@
 //! `cargo xtask crash` runs it for long. Each client writes down every call and what it heard ([`log`]); after each restart
 //! the store is read through the server and held against all that ([`model`]), `tagwerk check` has to be content, and the
 //! counters have to agree with the rows. What is found is printed with the seed, the round, and everything that was said
-//! about that job, in order. The seed repeats what clients and killer decide by chance, not the timing of the machine.
+//! about that job, in order. At the end the history of all calls is checked as a whole ([`history`]). The seed repeats what clients and killer decide by chance, not the timing of the machine.
 
 mod client;
 mod cut;
 mod cut_at_random;
 mod gate;
+mod history;
+mod lies;
 mod log;
 mod model;
 mod power;
@@ -38,6 +40,7 @@ use crate::support::dice::Dice;
 use crate::support::{claim_all, in_parallel, list, list_after, pass, setting};
 use client::{Hand, Shared};
 use gate::Gate;
+use history::Recorder;
 use log::{Knowledge, Log};
 use model::{Silence, Stored, Violation};
 use roles::{Gossip, QUEUE, Role};
@@ -138,6 +141,7 @@ impl Run {
                 );
                 stop_server(&mut server, stop);
                 shared.gate.close();
+                shared.log.past.still();
                 server.start_again();
                 let last = round == rounds || round % READ_ALL_EVERY == 0;
                 let depth = if last { Depth::Whole } else { Depth::Touched };
@@ -151,6 +155,8 @@ impl Run {
         let silent: i64 = known.tallies().map(|(_, tally)| tally.silent).sum();
         eprintln!("{calls} calls were answered, {silent} were not; {} jobs ended", known.settled().len());
         assert!(stop == Stop::Terminate || silent > 0, "nothing was under way when the server was killed");
+        let name = if stop == Stop::Kill { "killed" } else { "stopped" };
+        shared.log.past.must_be_explained(known.silence(), (name, seed));
         drain(&server);
         assert!(!server.log().contains("panicked"), "the server panicked");
     }
@@ -196,7 +202,7 @@ fn verify(server: &Server, shared: &Shared, known: &mut Knowledge, depth: Depth)
     if depth == Depth::Whole {
         touched.extend(known.unsettled());
     }
-    for (id, stored) in read_all(server, &touched) {
+    for (id, stored) in read_all(server, &touched, &shared.log.past) {
         found.extend(known.judge(id, stored.as_ref()));
     }
     found.extend(known.register());
@@ -209,9 +215,9 @@ fn verify(server: &Server, shared: &Shared, known: &mut Knowledge, depth: Depth)
 }
 
 /// Reads jobs, several at a time.
-fn read_all(server: &Server, ids: &BTreeSet<i64>) -> Vec<(i64, Option<Stored>)> {
+fn read_all(server: &Server, ids: &BTreeSet<i64>, past: &Recorder) -> Vec<(i64, Option<Stored>)> {
     let ids: Vec<i64> = ids.iter().copied().collect();
-    in_parallel((READERS, &ids), || server.client(), |client, id| (*id, world::read(client, *id)))
+    in_parallel((READERS, &ids), || server.client(), |client, id| (*id, world::read(client, *id, past)))
 }
 
 /// Everything that had ended is there as it was.
@@ -285,7 +291,7 @@ fn report(found: &[Violation], server: &Server, known: &Knowledge, (seed, round)
     for Violation { id, what } in found.iter().take(10) {
         eprintln!("seed {seed}, round {round}, job {id:?}: {what}");
         if let Some(id) = id {
-            for line in known.lines(*id, world::read(&mut client, *id).as_ref()) {
+            for line in known.lines(*id, world::read(&mut client, *id, &Recorder::default()).as_ref()) {
                 eprintln!("    {line}");
             }
         }

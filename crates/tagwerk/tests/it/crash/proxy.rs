@@ -223,14 +223,14 @@ fn hang_up((server, client): (&TcpStream, &TcpStream), end: End) -> io::Result<(
 }
 
 /// A request or an answer.
-struct Message {
-    bytes: Vec<u8>,
+pub(crate) struct Message {
+    pub(crate) bytes: Vec<u8>,
     /// Length of its head.
-    head: usize,
+    pub(crate) head: usize,
 }
 
 /// Reads a message whole; `None` when the other side has closed between two.
-fn read_message(from: &mut TcpStream) -> io::Result<Option<Message>> {
+pub(crate) fn read_message(from: &mut TcpStream) -> io::Result<Option<Message>> {
     let mut bytes = Vec::new();
     let mut buffer = [0; 8 * 1024];
     loop {

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::history::Recorder;
 use super::model::{Attempt, Run, Seen, Stored};
 use crate::client::Client;
 use crate::support::{ms, text};
@@ -61,15 +62,15 @@ fn attempt(attempt: &Value) -> Attempt {
 }
 
 /// The job with its history, at one moment: both are read again if a lease has ended in between.
-pub(crate) fn read(client: &mut Client, id: i64) -> Option<Stored> {
+pub(crate) fn read(client: &mut Client, id: i64, past: &Recorder) -> Option<Stored> {
     loop {
-        let answer = client.get(&format!("/jobs/{id}"));
+        let answer = past.get(client, &format!("/jobs/{id}"));
         if answer.status == 404 {
             return None;
         }
         let job = answer.expect(200);
-        let history = client.get(&format!("/jobs/{id}/attempts?limit=1000")).expect(200);
-        let again = client.get(&format!("/jobs/{id}")).expect(200);
+        let history = past.get(client, &format!("/jobs/{id}/attempts?limit=1000")).expect(200);
+        let again = past.get(client, &format!("/jobs/{id}")).expect(200);
         if again["version"] != job["version"] {
             continue;
         }
