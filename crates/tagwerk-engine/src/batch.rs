@@ -2,7 +2,7 @@
 //! callers, since none of the commands in a batch has been answered before another was sent; it is chosen so that what
 //! becomes free in a batch can be handed out in the same batch.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use tagwerk_core::JobId;
 
@@ -175,7 +175,7 @@ fn worker_calls(work: &mut Work<'_>, command: &WorkCommand) -> StoreResult<WorkA
 #[derive(Default)]
 pub(crate) struct Served {
     pub(crate) answers: Vec<(usize, ClaimAnswer)>,
-    pub(crate) left: HashMap<Lane, usize>,
+    pub(crate) left: BTreeMap<Lane, usize>,
 }
 
 /// Serves parked claims for which the batch has made jobs claimable, in rounds: what a claim took is known only when it has

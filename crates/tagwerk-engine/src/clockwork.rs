@@ -27,6 +27,13 @@ pub(crate) struct Reading {
     pub(crate) mark_served: bool,
 }
 
+impl Reading {
+    /// The wall clock's time.
+    pub(crate) const fn wall(&self) -> Timestamp {
+        self.wall
+    }
+}
+
 impl Clockwork {
     pub(crate) const fn new(wall: Timestamp, monotonic: Duration, served_before: Option<Timestamp>) -> Self {
         Self { wall, monotonic, served_before, marked: None }

@@ -70,6 +70,8 @@ pub struct Committer {
     draining: bool,
     /// The last batch failed as a whole: what time asks for is tried again at the next tick, not at once.
     failed: bool,
+    /// A commit got no answer: what this reading of the clocks led to may be in the store or not.
+    unsure: Option<Reading>,
 }
 
 impl Committer {
@@ -103,6 +105,7 @@ impl Committer {
             behind: false,
             draining: false,
             failed: false,
+            unsure: None,
         })
     }
 
@@ -173,6 +176,15 @@ impl Committer {
     fn attempt(&mut self, messages: &[&Message], services: Services) -> StoreResult<(Done, Committed)> {
         let started = self.ports.clock.monotonic();
         let now = self.ports.clock.now();
+        let mut tx = self.store.begin()?;
+        if let Some(before) = self.unsure {
+            // The store knows. Leases must not be moved twice, and types hold as they are written.
+            self.types = tx.types()?.into_iter().collect();
+            if before.shift_ms != 0 && tx.served_until()? == Some(before.wall()) {
+                self.clockwork.committed(&before);
+            }
+            self.unsure = None;
+        }
         let reading = self.clockwork.read(now, started);
         let unsaved = if reading.mark_served { self.shared.registry().unsaved() } else { Vec::new() };
         let env = Env {
@@ -187,14 +199,20 @@ impl Committer {
             held.iter().filter(|(_, until)| *until > now).map(|(id, _)| *id).collect()
         };
         let around = Surroundings { parked: &self.parked, avoid: &avoid, services, sweep: &self.sweep };
-        let mut tx = self.store.begin()?;
         let moved = if reading.shift_ms == 0 { 0 } else { tx.shift_leases(reading.shift_ms)? };
         let done = batch::execute(&mut *tx, &env, messages, &around)?;
         if reading.mark_served {
             tx.set_served(now, &unsaved)?;
         }
-        tx.commit()?;
-        Ok((done, Committed { reading, moved, started }))
+        match tx.commit() {
+            Ok(()) => Ok((done, Committed { reading, moved, started })),
+            Err(StoreError::OutcomeUnknown) => {
+                self.unsure = Some(reading);
+                self.parked.look_again(now);
+                Err(StoreError::OutcomeUnknown)
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// Books what was committed. Outside of what is tried again: it is done once, whatever happens here.

@@ -1,7 +1,7 @@
 //! Claims that wait for a job (long polls). They belong to the committer: a job that becomes claimable in a batch is handed
 //! to a parked claim in the same transaction, so the way from enqueue to start costs one commit.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::time::Duration;
 
 use tagwerk_core::{Timestamp, limits};
@@ -27,13 +27,13 @@ pub(crate) struct ParkedClaim {
 pub(crate) struct Parked {
     waiting: VecDeque<ParkedClaim>,
     /// Jobs that became claimable in earlier batches, which had no room for all the claims that wait for them.
-    left: HashMap<Lane, usize>,
+    left: BTreeMap<Lane, usize>,
 }
 
 /// Serving parked claims in one batch: several rounds, since only the answer shows which jobs a claim took.
 pub(crate) struct Round {
     /// Jobs that became claimable and are not yet handed out, by lane.
-    ready: HashMap<Lane, usize>,
+    ready: BTreeMap<Lane, usize>,
     /// What may still be handed out in this batch.
     budget: usize,
     tried: HashSet<usize>,
@@ -44,7 +44,8 @@ impl Round {
     pub(crate) fn tried(&mut self, position: usize, claim: &Claim, answer: &ClaimAnswer) {
         self.tried.insert(position);
         self.budget = self.budget.saturating_sub(claim.weight());
-        for claimed in &answer.jobs {
+        // What a repeated claim has anyway took nothing of what is ready.
+        for claimed in answer.jobs.iter().filter(|_| !answer.replayed) {
             if let Some(n) = self.ready.get_mut(&claimed.job.row.lane) {
                 *n = n.saturating_sub(1);
             }
@@ -52,9 +53,9 @@ impl Round {
     }
 
     /// What the next batch has to go on with; nothing if all claims that could be served were tried.
-    pub(crate) fn left(self) -> HashMap<Lane, usize> {
+    pub(crate) fn left(self) -> BTreeMap<Lane, usize> {
         if self.budget > 0 {
-            return HashMap::new();
+            return BTreeMap::new();
         }
         self.ready.into_iter().filter(|(_, n)| *n > 0).collect()
     }
@@ -71,7 +72,7 @@ impl Parked {
     }
 
     /// What this batch left to the next.
-    pub(crate) fn leave(&mut self, left: HashMap<Lane, usize>) {
+    pub(crate) fn leave(&mut self, left: BTreeMap<Lane, usize>) {
         self.left = left;
     }
 
@@ -181,6 +182,13 @@ impl Parked {
             for parked in self.waiting.iter_mut().filter(|parked| parked.claim.filter.matches(lane)) {
                 parked.next_due = Some(parked.next_due.map_or(*due, |known| known.min(*due)));
             }
+        }
+    }
+
+    /// Nobody knows what became of a batch: jobs may be there that no claim was woken for, so all look again.
+    pub(crate) fn look_again(&mut self, now: Timestamp) {
+        for parked in &mut self.waiting {
+            parked.next_due = Some(parked.next_due.map_or(now, |known| known.min(now)));
         }
     }
 

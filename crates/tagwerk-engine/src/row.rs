@@ -6,7 +6,7 @@ use tagwerk_core::idempotency::{OnDuplicate, OnMismatch, Scope, Standing};
 use tagwerk_core::{Attempt, Call, Job, JobId, OnUnknown, Priority, RetryOverrides, Timestamp};
 
 /// An interned (queue, type). A job gets its lane at the enqueue and keeps it; lane ids are never used again.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Lane {
     /// The store's number for it.
     pub id: LaneId,

@@ -76,9 +76,9 @@ pub(crate) struct Effects {
     /// Jobs that came to rest.
     pub(crate) settled: Vec<JobId>,
     /// Jobs that became claimable at once, by lane.
-    pub(crate) readied: HashMap<Lane, usize>,
+    pub(crate) readied: BTreeMap<Lane, usize>,
     /// Jobs that will become due: the earliest instant by lane.
-    pub(crate) due_later: HashMap<Lane, Timestamp>,
+    pub(crate) due_later: BTreeMap<Lane, Timestamp>,
     /// Attempts that ended by a report: type and run time in milliseconds.
     pub(crate) ended: Vec<(std::sync::Arc<str>, i64)>,
     /// Jobs that a worker gave back: who and which.

@@ -137,6 +137,27 @@ fn as_many_waiting_claims_wake_as_there_are_jobs_first_come_first_served() {
 }
 
 #[test]
+fn a_repeated_claim_that_waits_takes_nobodys_turn() {
+    let mut rig = Rig::new();
+    let same = || Claim { request_id: Some("r".into()), ..waiting("w", 60_000) };
+    // Both arrive in one batch, as when a proxy sends a request twice.
+    let (sender, receiver) = std::sync::mpsc::sync_channel(2);
+    let batch = (0..2).map(|_| Message::Claim(same(), Box::new(sender.clone()))).collect();
+    rig.committer.step(batch);
+    let other = rig.park(waiting("v", 60_000));
+    let first = rig.create(job("t"));
+    assert_eq!(ids(&receiver.try_recv().unwrap().unwrap()), [first.0]);
+    let second = rig.create(job("t"));
+    let repeated = receiver.try_recv().unwrap().unwrap();
+    assert_eq!((ids(&repeated), repeated.replayed), (vec![first.0], true));
+    assert_eq!(
+        ids(&other.try_recv().unwrap().unwrap()),
+        [second.0],
+        "it is not left to wait for its deadline"
+    );
+}
+
+#[test]
 fn a_job_wakes_a_claim_that_it_fits_even_behind_others_that_wait_for_another() {
     let mut rig = Rig::new();
     let types = |kinds: &[&str]| Filter {

@@ -3,9 +3,9 @@
 use std::sync::mpsc::sync_channel;
 
 use tagwerk_core::Status;
-use tagwerk_engine::command::{BulkMode, EngineError, Enqueue, EnqueueJob};
+use tagwerk_engine::command::{BulkMode, Claim, EngineError, Enqueue, EnqueueJob, PutType};
 use tagwerk_engine::message::{EnqueueAnswer, Message};
-use tagwerk_engine::row::Counter;
+use tagwerk_engine::row::{Counter, TypeSettings};
 use tagwerk_engine::store::StoreError;
 use tagwerk_engine::testing::memory::{Fault, Point};
 
@@ -69,6 +69,52 @@ fn a_commit_without_an_answer_is_not_repeated() {
     assert_eq!(rig.tally().get(Counter::Enqueued), 2, "once each, whatever was answered");
     let again = send(&mut rig, vec![keyed("b", "k")]);
     assert!(matches!(again[0].as_ref().unwrap()[0], Ok(tagwerk_engine::command::Enqueued::Existing { .. })));
+}
+
+#[test]
+fn leases_are_moved_once_although_the_commit_got_no_answer() {
+    let mut rig = Rig::new();
+    let id = rig.create(job("t"));
+    rig.take("w");
+    let ends = |rig: &Rig| rig.job(id).row.job.lease.unwrap().ends_at();
+    let before = ends(&rig);
+    rig.clock.set(rig.now().plus_ms(-7_200_000));
+    rig.disk.faults().fail(Point::AfterCommit, StoreError::OutcomeUnknown, 1);
+    rig.tick();
+    rig.tick();
+    assert_eq!(ends(&rig), before.plus_ms(-7_200_000), "twice would have taken the job from its worker");
+    // One that did not happen is made up for.
+    rig.clock.set(rig.now().plus_ms(7_200_000));
+    rig.disk.faults().fail(Point::BeforeCommit, StoreError::OutcomeUnknown, 1);
+    rig.tick();
+    rig.tick();
+    assert_eq!(ends(&rig), before);
+    assert_eq!(rig.status(id), Status::Running);
+}
+
+#[test]
+fn settings_hold_as_they_are_stored_although_the_commit_got_no_answer() {
+    let mut rig = Rig::new();
+    let settings = TypeSettings { max_retries: Some(7), ..TypeSettings::default() };
+    rig.disk.faults().fail(Point::AfterCommit, StoreError::OutcomeUnknown, 1);
+    let put = PutType { kind: "t".into(), settings: Some(settings) };
+    let answer = rig.send(|reply| Message::PutType(put, Box::new(reply)));
+    assert_eq!(answer.try_recv().unwrap(), Err(EngineError::OutcomeUnknown));
+    let id = rig.create(job("t"));
+    assert_eq!(rig.job(id).row.job.max_retries, 7);
+}
+
+#[test]
+fn a_waiting_claim_looks_again_after_a_commit_without_an_answer() {
+    let mut rig = Rig::new();
+    let waiting = |worker: &str| Claim { wait_ms: 60_000, ..crate::rig::claim(worker) };
+    let answers = [rig.park(waiting("a")), rig.park(waiting("b"))];
+    rig.disk.faults().fail(Point::AfterCommit, StoreError::OutcomeUnknown, 1);
+    send(&mut rig, vec![job("t"), job("t"), job("t")]);
+    rig.tick();
+    // Two were given away in that batch; nobody knows, so their leases run out. The third is there for the first to wait.
+    let served: Vec<bool> = answers.iter().map(|answer| answer.try_recv().is_ok()).collect();
+    assert_eq!(served, [true, false]);
 }
 
 #[test]
