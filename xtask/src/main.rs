@@ -13,6 +13,7 @@ mod options;
 mod report;
 mod requirement;
 mod schemathesis;
+mod sim;
 mod suite;
 mod system;
 mod tally;
@@ -43,6 +44,8 @@ cargo xtask <command>
                    --package P    the crate (tagwerk-core); with files, only those
   coverage       lines of core and engine that their tests run, by file
   instructions   what enqueue, claim and complete cost the committer, counted by callgrind
+  sim            scripted clients, faults and time over the real engine, every answer predicted (sim/README.md)
+                   --seeds N      how many; --minutes M instead; --help lists the rest
   help           this text
 ";
 
@@ -71,6 +74,7 @@ fn dispatch(arguments: &[String]) -> anyhow::Result<ExitCode> {
         "mutants" => mutants::run(rest),
         "coverage" => coverage::run(rest),
         "instructions" => instructions::run(rest),
+        "sim" => sim::run(rest),
         "help" | "--help" | "-h" => {
             print!("{HELP}");
             Ok(ExitCode::SUCCESS)

@@ -44,6 +44,17 @@ const BORDERS: &[Border] = &[
     },
     Border { name: "tagwerk", may_see: Sight::Everything },
     Border { name: "tagwerk-history", may_see: Sight::Only(&["serde", "serde_json"]) },
+    Border {
+        name: "tagwerk-sim",
+        may_see: Sight::Only(&[
+            "anyhow",
+            "blake3",
+            "tagwerk-core",
+            "tagwerk-engine",
+            "tagwerk-sqlite",
+            "tempfile",
+        ]),
+    },
     Border { name: "xtask", may_see: Sight::Only(&["anyhow", "serde_json"]) },
 ];
 

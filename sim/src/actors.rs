@@ -1,0 +1,136 @@
+//! Who takes part. Each actor wakes up, sends calls, and hears answers or nothing.
+//!
+//! An actor knows only what it was answered and what stands on the [`Board`], where everybody pins what liars and
+//! operators could get hold of: ids, versions, tokens of others.
+
+mod bulk;
+mod dying;
+mod hands;
+mod honest;
+mod lying;
+mod operator;
+mod order;
+mod poller;
+mod producer;
+mod slow;
+mod tokenless;
+
+use std::collections::BTreeMap;
+
+use tagwerk_core::JobId;
+use tagwerk_engine::command::Enqueued;
+
+use crate::call::{Answer, Call, Reply};
+use crate::chance::Chance;
+use crate::plan::{Plan, Role};
+
+/// What everybody could have seen.
+#[derive(Debug, Default)]
+pub(crate) struct Board {
+    pub(crate) jobs: Vec<JobId>,
+    pub(crate) versions: BTreeMap<JobId, i64>,
+    /// Every lease that was ever answered: job, token, worker.
+    pub(crate) leases: Vec<(JobId, String, String)>,
+}
+
+/// What an actor works with while it is awake.
+pub(crate) struct Desk<'w> {
+    /// The wall clock.
+    pub(crate) now: i64,
+    /// Time since the start.
+    pub(crate) mono: i64,
+    pub(crate) chance: &'w mut Chance,
+    pub(crate) board: &'w Board,
+    pub(crate) plan: &'w Plan,
+    pub(crate) out: Vec<Letter>,
+    /// In how many milliseconds it wants to wake up again.
+    pub(crate) wake_in: Option<i64>,
+}
+
+/// A call on its way.
+pub(crate) struct Letter {
+    pub(crate) call: Call,
+    /// After how many milliseconds the sender stops waiting for the answer.
+    pub(crate) patience_ms: i64,
+}
+
+impl Desk<'_> {
+    pub(crate) fn send(&mut self, call: Call) {
+        let waits = match &call {
+            Call::Claim(claim) => claim.wait_ms,
+            _ => 0,
+        };
+        self.out.push(Letter { call, patience_ms: waits + 2_000 });
+    }
+
+    /// Wakes up again after some time between these, or earlier if it wanted to already.
+    pub(crate) fn wake_within(&mut self, low: i64, high: i64) {
+        let ms = self.chance.between(low, high);
+        self.wake_in = Some(self.wake_in.map_or(ms, |known| known.min(ms)));
+    }
+}
+
+/// See the module.
+pub(crate) trait Actor {
+    /// Its time has come.
+    fn wake(&mut self, desk: &mut Desk<'_>);
+    /// The answer to a call, or nothing although it waited.
+    fn heard(&mut self, desk: &mut Desk<'_>, call: &Call, reply: Option<&Reply>);
+}
+
+/// An actor of this role with a name of its own.
+pub(crate) fn new(role: Role, name: String) -> Box<dyn Actor> {
+    match role {
+        Role::Producer => Box::new(producer::Producer::default()),
+        Role::Honest => Box::new(honest::Honest::new(name)),
+        Role::Slow => Box::new(slow::Slow::new(name)),
+        Role::Dying => Box::new(dying::Dying::new(name)),
+        Role::Lying => Box::new(lying::Lying::new(name)),
+        Role::Tokenless => Box::new(tokenless::Tokenless::new(name)),
+        Role::Bulk => Box::new(bulk::Bulk::new(name)),
+        Role::Poller => Box::new(poller::Poller::new(name)),
+        Role::Operator => Box::new(operator::Operator),
+    }
+}
+
+impl Board {
+    /// Pins what an answer shows.
+    pub(crate) fn pin(&mut self, reply: &Reply) {
+        let Ok(answer) = reply else { return };
+        match answer {
+            Answer::Enqueue(items) => {
+                for item in items.iter().flatten() {
+                    if let Enqueued::Created(full) | Enqueued::Existing { job: full, .. } = item {
+                        self.pin_job(full.row.job.id, full.row.job.version);
+                    }
+                }
+            }
+            Answer::Claim(claimed) => self.pin_claim(claimed),
+            Answer::Work(work) => {
+                for result in work.results.iter().flatten() {
+                    self.pin_job(result.job.row.job.id, result.job.row.job.version);
+                }
+                if let Some(claimed) = &work.claimed {
+                    self.pin_claim(claimed);
+                }
+            }
+            Answer::Operate(Ok(answer)) => self.pin_job(answer.job.row.job.id, answer.job.row.job.version),
+            Answer::Operate(Err(_)) | Answer::PutType(_) => {}
+        }
+    }
+
+    fn pin_job(&mut self, id: JobId, version: i64) {
+        if self.versions.insert(id, version).is_none() {
+            self.jobs.push(id);
+        }
+    }
+
+    fn pin_claim(&mut self, answer: &tagwerk_engine::command::ClaimAnswer) {
+        for claimed in &answer.jobs {
+            let job = &claimed.job.row.job;
+            self.pin_job(job.id, job.version);
+            let worker = job.lease.as_ref().map(|lease| lease.worker.clone()).unwrap_or_default();
+            self.leases.push((job.id, claimed.token.clone(), worker));
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! What every worker has: claims of its own, the jobs it holds, and what it is about to say of them.
+
+use tagwerk_core::{ErrorClass, JobId, Outcome};
+use tagwerk_engine::command::{Claim, ClaimAnswer, Holder, Said, Work, WorkerCall};
+use tagwerk_engine::row::Progress;
+use tagwerk_engine::store::Filter;
+
+use super::Desk;
+use crate::call::{Answer, Call, Reply};
+
+/// A job in the hands of a worker.
+#[derive(Clone, Debug)]
+pub(super) struct Held {
+    pub(super) id: JobId,
+    pub(super) token: String,
+    pub(super) lease_ms: i64,
+    /// When the worker is done with it, on the clock that never jumps.
+    pub(super) done_at: i64,
+    /// When it sends the next heartbeat.
+    pub(super) beat_at: i64,
+    /// What it has said and not heard about.
+    pub(super) said: Option<Said>,
+    pub(super) tries: u32,
+}
+
+/// How a worker claims.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ask {
+    pub(super) max_jobs: usize,
+    pub(super) wait_ms: i64,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Hands {
+    pub(super) worker: String,
+    pub(super) held: Vec<Held>,
+    claims: u32,
+    /// A claim is on its way.
+    pub(super) asked: bool,
+}
+
+impl Hands {
+    pub(super) const fn new(worker: String) -> Self {
+        Self { worker, held: Vec::new(), claims: 0, asked: false }
+    }
+
+    /// A claim as this worker would send it next.
+    pub(super) fn next_claim(&mut self, desk: &mut Desk<'_>, ask: Ask) -> Claim {
+        self.claims += 1;
+        let plan = desk.plan;
+        let chance = &mut *desk.chance;
+        let some = |chance: &mut crate::chance::Chance, letter: &str, n: usize| {
+            chance.percent(25).then(|| vec![format!("{letter}{}", chance.below(n)), format!("{letter}0")])
+        };
+        let mut queues = some(chance, "q", plan.queues);
+        if let Some(queues) = &mut queues {
+            queues.push("default".to_owned());
+        }
+        Claim {
+            worker: self.worker.clone(),
+            filter: Filter { queues, types: some(chance, "t", plan.types) },
+            max_jobs: ask.max_jobs,
+            lease_ms: chance.percent(50).then(|| *chance.pick(&[1_000, 3_000, 10_000])),
+            wait_ms: ask.wait_ms,
+            request_id: chance.percent(60).then(|| format!("r{}", self.claims)),
+            agent: None,
+        }
+    }
+
+    /// Sends a claim.
+    pub(super) fn claim(&mut self, desk: &mut Desk<'_>, ask: Ask) {
+        let claim = self.next_claim(desk, ask);
+        self.asked = true;
+        desk.send(Call::Claim(claim));
+    }
+
+    /// The answer to a claim. A claim without an answer is sent again if it has a request id. True when jobs came.
+    pub(super) fn heard_claim(&mut self, desk: &mut Desk<'_>, call: &Call, reply: Option<&Reply>) -> bool {
+        let Call::Claim(claim) = call else { return false };
+        if let Some(Ok(Answer::Claim(answer))) = reply {
+            self.asked = false;
+            return self.take(desk, answer);
+        }
+        if claim.request_id.is_some() && desk.chance.percent(80) {
+            desk.send(call.clone());
+        } else {
+            self.asked = false;
+        }
+        false
+    }
+
+    /// Takes jobs into its hands.
+    pub(super) fn take(&mut self, desk: &mut Desk<'_>, answer: &ClaimAnswer) -> bool {
+        for claimed in &answer.jobs {
+            let job = &claimed.job.row.job;
+            let lease_ms = job.lease.as_ref().map_or(1_000, |lease| lease.lease_ms);
+            self.held.retain(|held| held.id != job.id);
+            self.held.push(Held {
+                id: job.id,
+                token: claimed.token.clone(),
+                lease_ms,
+                done_at: desk.mono + desk.chance.between(0, lease_ms * 3 / 2),
+                beat_at: desk.mono + lease_ms / 3,
+                said: None,
+                tries: 0,
+            });
+        }
+        !answer.jobs.is_empty()
+    }
+
+    /// Sends what is to be said of the job at this place, with its token.
+    pub(super) fn tell(&mut self, desk: &mut Desk<'_>, index: usize, said: Said) {
+        let held = &mut self.held[index];
+        held.said = Some(said.clone());
+        held.tries += 1;
+        desk.send(one(held.id, token(&held.token), said));
+    }
+
+    /// Where the job of a call is in the hands.
+    pub(super) fn place(&self, call: &Call) -> Option<usize> {
+        let id = call.jobs().first().copied()?;
+        self.held.iter().position(|held| held.id == id)
+    }
+}
+
+/// A call about one job.
+pub(super) fn one(id: JobId, holder: Holder, said: Said) -> Call {
+    Call::Work(Work { calls: vec![WorkerCall { id, holder, said }], claim: None })
+}
+
+pub(super) fn token(token: &str) -> Holder {
+    Holder { token: Some(token.to_owned()), worker: None }
+}
+
+/// An end of a run: mostly done, sometimes not.
+pub(super) fn outcome(desk: &mut Desk<'_>) -> Said {
+    let chance = &mut *desk.chance;
+    let fail = |chance: &mut crate::chance::Chance, class| Outcome::Failed {
+        class,
+        error: chance.percent(70).then(|| format!("error {}", chance.below(3))),
+        retry_after_ms: chance.percent(20).then(|| chance.between(0, 8_000)),
+    };
+    let outcome = match chance.weighted(&[55, 15, 5, 8, 12]) {
+        0 => Outcome::Completed,
+        1 => fail(chance, ErrorClass::Transient),
+        2 => fail(chance, ErrorClass::Permanent),
+        3 => fail(chance, ErrorClass::Unknown),
+        _ => Outcome::Released {
+            delay_ms: if chance.percent(50) { 0 } else { chance.between(1, 5_000) },
+            reason: chance.percent(50).then(|| "no time".to_owned()),
+        },
+    };
+    let with_result = matches!(outcome, Outcome::Completed) && chance.percent(40);
+    Said::Report { outcome, result: with_result.then(|| format!("{{\"r\":{}}}", chance.below(2))) }
+}
+
+/// A sign of life: a heartbeat, sometimes with progress, or a checkpoint.
+pub(super) fn contact(desk: &mut Desk<'_>) -> Said {
+    let chance = &mut *desk.chance;
+    if chance.percent(20) {
+        return Said::Checkpoint(format!("{{\"at\":{}}}", chance.below(9)));
+    }
+    let progress = chance.percent(30).then(|| Progress {
+        done: Some(chance.between(0, 9)),
+        total: Some(9),
+        message: chance.percent(30).then(|| "at it".to_owned()),
+    });
+    Said::Heartbeat { progress }
+}

@@ -1,0 +1,82 @@
+//! Claims, works, sends heartbeats, reports with its token, and says again what was not answered.
+
+use tagwerk_engine::command::{Refusal, Said};
+
+use super::hands::{Ask, Hands, contact, outcome};
+use super::{Actor, Desk};
+use crate::call::{Answer, Call, Reply};
+
+/// See the module.
+pub(super) struct Honest {
+    hands: Hands,
+}
+
+/// How often it says something before it gives up.
+const TRIES: u32 = 6;
+
+impl Honest {
+    pub(super) const fn new(name: String) -> Self {
+        Self { hands: Hands::new(name) }
+    }
+}
+
+impl Actor for Honest {
+    fn wake(&mut self, desk: &mut Desk<'_>) {
+        for index in 0..self.hands.held.len() {
+            let held = &self.hands.held[index];
+            if held.said.is_some() {
+                continue;
+            }
+            if held.done_at <= desk.mono {
+                let said = outcome(desk);
+                self.hands.tell(desk, index, said);
+            } else if held.beat_at <= desk.mono {
+                let said = contact(desk);
+                self.hands.tell(desk, index, said);
+            }
+        }
+        if self.hands.held.len() < 2 && !self.hands.asked {
+            let wait_ms = if desk.chance.percent(40) { desk.chance.between(100, 6_000) } else { 0 };
+            let max_jobs = 1 + desk.chance.below(2);
+            self.hands.claim(desk, Ask { max_jobs, wait_ms });
+        }
+        desk.wake_within(100, 900);
+    }
+
+    fn heard(&mut self, desk: &mut Desk<'_>, call: &Call, reply: Option<&Reply>) {
+        if self.hands.heard_claim(desk, call, reply) {
+            desk.wake_within(0, 300);
+        }
+        let Some(place) = self.hands.place(call) else { return };
+        let held = &mut self.hands.held[place];
+        let Some(said) = held.said.clone() else { return };
+        let is_report = matches!(said, Said::Report { .. });
+        match reply {
+            Some(Ok(Answer::Work(work))) => match work.results.first() {
+                Some(Ok(_)) if !is_report => {
+                    held.said = None;
+                    held.tries = 0;
+                    held.beat_at = desk.mono + held.lease_ms / 3;
+                }
+                Some(Err(Refusal::Rejected {
+                    rejection:
+                        tagwerk_core::Rejection::LeaseLost { may_report: true }
+                        | tagwerk_core::Rejection::TimedOut { may_report: true },
+                    ..
+                })) => {
+                    // Finish and report, begin nothing.
+                    held.said = None;
+                    held.done_at = desk.mono + desk.chance.between(0, 2_000);
+                    held.beat_at = i64::MAX;
+                }
+                _ => {
+                    self.hands.held.remove(place);
+                }
+            },
+            _ if held.tries < TRIES => self.hands.tell(desk, place, said),
+            _ => {
+                self.hands.held.remove(place);
+            }
+        }
+    }
+}

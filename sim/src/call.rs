@@ -1,0 +1,187 @@
+//! Calls as clients send them, answers as they get them, and the place where the engine puts an answer.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tagwerk_core::{Action, ErrorClass, JobId, Outcome, Rejection};
+use tagwerk_engine::command::{
+    Claim, ClaimAnswer, EngineError, Enqueue, Operate, OperateAnswer, PutType, Refusal, Said, Work,
+    WorkAnswer,
+};
+use tagwerk_engine::message::{EnqueueAnswer, Message};
+use tagwerk_engine::ports::Responder;
+
+/// What a client asks for.
+#[derive(Clone, Debug)]
+pub(crate) enum Call {
+    Enqueue(Enqueue),
+    Claim(Claim),
+    Work(Work),
+    Operate(Operate),
+    PutType(PutType),
+}
+
+/// What it is answered.
+#[derive(Clone, Debug)]
+pub(crate) enum Answer {
+    Enqueue(EnqueueAnswer),
+    Claim(ClaimAnswer),
+    Work(WorkAnswer),
+    Operate(Result<OperateAnswer, Refusal>),
+    PutType(bool),
+}
+
+/// An answer, or why the whole call failed.
+pub(crate) type Reply = Result<Answer, EngineError>;
+
+/// Where the answer to one call arrives.
+#[derive(Debug, Default)]
+pub(crate) struct Cell {
+    /// The client's connection is closed.
+    gone: AtomicBool,
+    reply: Mutex<Option<Reply>>,
+}
+
+impl Cell {
+    pub(crate) fn close(&self) {
+        self.gone.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_gone(&self) -> bool {
+        self.gone.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn take(&self) -> Option<Reply> {
+        self.reply.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+/// The engine's end of a [`Cell`].
+struct Slot<T> {
+    cell: Arc<Cell>,
+    wrap: fn(T) -> Answer,
+}
+
+impl<T: Clone + Send> Responder<Result<T, EngineError>> for Slot<T> {
+    fn is_waiting(&self) -> bool {
+        !self.cell.is_gone()
+    }
+
+    /// An answer to somebody who is gone is kept for the judges, and given back as a server would.
+    fn answer(self: Box<Self>, answer: Result<T, EngineError>) -> Result<(), Result<T, EngineError>> {
+        let kept = answer.clone().map(self.wrap);
+        *self.cell.reply.lock().unwrap_or_else(PoisonError::into_inner) = Some(kept);
+        if self.cell.is_gone() { Err(answer) } else { Ok(()) }
+    }
+}
+
+impl Call {
+    /// The engine's message for this call, answered into `cell`.
+    pub(crate) fn message(&self, cell: &Arc<Cell>) -> Message {
+        let cell = Arc::clone(cell);
+        match self.clone() {
+            Self::Enqueue(command) => {
+                Message::Enqueue(command, Box::new(Slot { cell, wrap: Answer::Enqueue }))
+            }
+            Self::Claim(command) => Message::Claim(command, Box::new(Slot { cell, wrap: Answer::Claim })),
+            Self::Work(command) => Message::Work(command, Box::new(Slot { cell, wrap: Answer::Work })),
+            Self::Operate(command) => {
+                Message::Operate(command, Box::new(Slot { cell, wrap: Answer::Operate }))
+            }
+            Self::PutType(command) => {
+                Message::PutType(command, Box::new(Slot { cell, wrap: Answer::PutType }))
+            }
+        }
+    }
+
+    /// Kind of the call, for the table of what was exercised.
+    pub(crate) fn kind(&self) -> &'static str {
+        match self {
+            Self::Enqueue(command) if command.jobs.len() > 1 => "enqueue bulk",
+            Self::Enqueue(_) => "enqueue",
+            Self::Claim(claim) if claim.wait_ms > 0 => "claim, waiting",
+            Self::Claim(_) => "claim",
+            Self::Work(work) if work.claim.is_some() => "bulk report and claim",
+            Self::Work(work) => match work.calls.as_slice() {
+                [call] => said_name(&call.said),
+                _ => "bulk report",
+            },
+            Self::Operate(call) => action_name(&call.action),
+            Self::PutType(_) => "type settings",
+        }
+    }
+
+    /// The jobs that the call names.
+    pub(crate) fn jobs(&self) -> Vec<JobId> {
+        match self {
+            Self::Work(work) => work.calls.iter().map(|call| call.id).collect(),
+            Self::Operate(call) => vec![call.id],
+            Self::Enqueue(_) | Self::Claim(_) | Self::PutType(_) => Vec::new(),
+        }
+    }
+}
+
+pub(crate) const fn said_name(said: &Said) -> &'static str {
+    match said {
+        Said::Heartbeat { .. } => "heartbeat",
+        Said::Checkpoint(_) => "checkpoint",
+        Said::Report { outcome, .. } => match outcome {
+            Outcome::Completed => "complete",
+            Outcome::Failed { class: ErrorClass::Transient, .. } => "fail transient",
+            Outcome::Failed { class: ErrorClass::Permanent, .. } => "fail permanent",
+            Outcome::Failed { class: ErrorClass::Unknown, .. } => "fail unknown",
+            Outcome::Released { .. } => "release",
+        },
+    }
+}
+
+pub(crate) const fn action_name(action: &Action) -> &'static str {
+    match action {
+        Action::Cancel { wait: true } => "cancel, waiting",
+        Action::Cancel { wait: false } => "cancel",
+        Action::Retry { .. } => "retry",
+        Action::Discard => "discard",
+        Action::ForceFail { .. } => "force-fail",
+        Action::Delete => "delete",
+        Action::Replace { .. } => "replace",
+    }
+}
+
+/// The code of a refusal, as short as in a problem document.
+pub(crate) const fn refusal_code(refusal: &Refusal) -> &'static str {
+    match refusal {
+        Refusal::NoSuchJob(_) => "not-found",
+        Refusal::JobDamaged(_) => "job-damaged",
+        Refusal::Rejected { rejection, .. } => rejection_code(rejection),
+        Refusal::Duplicate(_) => "duplicate",
+        Refusal::KeyReused(_) => "idempotency-key-reused",
+        Refusal::KeyReusedPruned(..) => "idempotency-key-reused (pruned)",
+        Refusal::DuplicatePruned(..) => "duplicate (pruned)",
+        Refusal::DuplicateHere { .. } => "duplicate (same request)",
+        Refusal::KeyReusedHere { .. } => "idempotency-key-reused (same request)",
+        Refusal::KeyHeld(_) => "idempotency-key-held",
+        Refusal::NotAtomic { .. } => "not-atomic",
+        Refusal::Invalid { .. } => "invalid",
+    }
+}
+
+pub(crate) const fn rejection_code(rejection: &Rejection) -> &'static str {
+    match rejection {
+        Rejection::LeaseLost { may_report: true } => "lease-lost, may report",
+        Rejection::LeaseLost { may_report: false } => "lease-lost",
+        Rejection::TimedOut { may_report: true } => "timed-out, may report",
+        Rejection::TimedOut { may_report: false } => "timed-out",
+        Rejection::Cancelled => "cancelled",
+        Rejection::NotRunning { .. } => "not-running",
+        Rejection::AlreadyReported { .. } => "already-reported",
+        Rejection::LeaseRequired => "lease-required",
+        Rejection::NotFailed { .. } => "not-failed",
+        Rejection::UseDiscard => "use-discard",
+        Rejection::UseCancel { .. } => "use-cancel",
+        Rejection::AlreadyCompleted => "already-completed",
+        Rejection::VersionChanged { .. } => "version-changed",
+        Rejection::AlreadyStarted => "already-started",
+        Rejection::NotClaimable => "not-claimable",
+        Rejection::DoesNotApply { .. } => "does-not-apply",
+    }
+}

@@ -1,0 +1,90 @@
+//! What must hold whatever happens, each property by itself and without the model.
+//!
+//! An invariant sees every committed write, every answer, and from time to time everything that the store holds. It keeps
+//! of that what it needs. [`all`] is the table; one file each. Two more stand elsewhere, since they need the engine's own
+//! questions: that `tagwerk check` finds nothing (the ledger balances), and that `explain` names a reason that is true.
+
+mod acknowledged;
+mod claim_order;
+mod due;
+mod durable;
+mod fenced;
+mod ids_rise;
+mod key_unique;
+mod lease_end;
+mod losses_bounded;
+mod one_lease;
+mod one_result;
+mod retention;
+mod runs_bounded;
+mod verify;
+mod version_rises;
+
+use std::collections::BTreeMap;
+
+use tagwerk_core::JobId;
+use tagwerk_engine::row::{FullJob, JobRow};
+use tagwerk_engine::settings::Settings;
+
+use crate::call::{Call, Reply};
+use crate::witness::Write;
+
+/// When something was seen.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct At {
+    /// The wall clock.
+    pub(crate) now: i64,
+}
+
+/// Something that was seen. A step shows the rows before it, its transactions, what was sent and answered, its end.
+pub(crate) enum Event<'a> {
+    /// A step begins with these rows.
+    Granted { rows: &'a BTreeMap<JobId, JobRow> },
+    /// A transaction that was committed begins.
+    Began,
+    /// It wrote this.
+    Wrote(&'a Write),
+    /// It has ended. All rows as they are now.
+    Committed { rows: &'a BTreeMap<JobId, JobRow> },
+    /// A call was in the step.
+    Sent(&'a Call),
+    /// A call was answered, in a step in which something was committed or not.
+    Answered { call: &'a Call, reply: &'a Reply, committed: bool },
+    /// The step is over.
+    StepOver,
+    /// Everything that the store holds, and what it must hold by what was written.
+    Scanned { jobs: &'a [FullJob], rows: &'a BTreeMap<JobId, JobRow> },
+}
+
+/// The job and what is wrong with it.
+pub(crate) type Broken = (Option<JobId>, String);
+
+/// See the module.
+pub(crate) trait Invariant {
+    /// The name by which a failure calls it.
+    fn name(&self) -> &'static str;
+    /// Looks at what happened.
+    fn see(&mut self, at: At, event: &Event<'_>) -> Result<(), Broken>;
+}
+
+/// Every invariant.
+pub(crate) fn all(settings: &Settings) -> Vec<Box<dyn Invariant>> {
+    vec![
+        Box::new(acknowledged::Acknowledged::default()),
+        Box::new(durable::Durable),
+        Box::new(one_lease::OneLease::default()),
+        Box::new(one_result::OneResult::default()),
+        Box::new(runs_bounded::RunsBounded::default()),
+        Box::new(losses_bounded::LossesBounded),
+        Box::new(due::NotBeforeDue),
+        Box::new(due::NotAfterExpiry),
+        Box::new(key_unique::KeyUnique::default()),
+        Box::new(claim_order::ClaimOrder::default()),
+        Box::new(retention::Retention::new(settings.retention)),
+        Box::new(verify::Verify::default()),
+        Box::new(fenced::Fenced::default()),
+        Box::new(version_rises::VersionRises),
+        Box::new(ids_rise::IdsRise::default()),
+        Box::new(lease_end::LeaseEnd),
+    ]
+}

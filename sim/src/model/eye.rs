@@ -1,0 +1,105 @@
+//! What the model looks up where the semantics leave a choice: ids, lease bits, the draw of a jitter, texts.
+//!
+//! It reads them from what the transaction wrote and from the answers, and only after it has worked out which values are
+//! allowed.
+
+use std::collections::BTreeMap;
+
+use tagwerk_core::{Attempt, JobId};
+use tagwerk_engine::command::{Enqueued, Refusal};
+use tagwerk_engine::row::{FullJob, JobRow, KeyRow, KeyWrite};
+use tagwerk_engine::store::Insert;
+
+use crate::call::{Answer, Reply};
+use crate::witness::{Tried, Write};
+
+/// See the module.
+#[derive(Default)]
+pub(crate) struct Eye<'a> {
+    rows: BTreeMap<i64, Vec<&'a JobRow>>,
+    /// Every row that was written, in order.
+    pub(crate) written: Vec<&'a JobRow>,
+    pub(crate) inserts: Vec<&'a Insert>,
+    pub(crate) erased: Vec<i64>,
+    /// The key table as the transaction leaves it, where it wrote.
+    pub(crate) keys: BTreeMap<&'a str, Option<&'a KeyRow>>,
+    pub(crate) attempts: BTreeMap<(i64, u32), &'a Attempt>,
+}
+
+impl<'a> Eye<'a> {
+    pub(crate) fn new(tried: &'a Tried) -> Self {
+        let mut eye = Self::default();
+        for write in &tried.writes {
+            match write {
+                Write::Insert(insert) => {
+                    eye.inserts.push(insert);
+                    eye.wrote(&insert.row);
+                }
+                Write::Change(change) => eye.wrote(&change.after),
+                Write::Erase(id) => eye.erased.push(id.0),
+                Write::Key(KeyWrite::Insert(row) | KeyWrite::Replace { row, .. }) => {
+                    eye.keys.insert(&row.key, Some(row));
+                }
+                Write::Key(KeyWrite::Delete { key, .. }) => {
+                    eye.keys.insert(key, None);
+                }
+                Write::Attempt(id, attempt) => {
+                    eye.attempts.insert((id.0, attempt.seq), attempt);
+                }
+            }
+        }
+        eye
+    }
+
+    fn wrote(&mut self, row: &'a JobRow) {
+        self.written.push(row);
+        self.rows.entry(row.job.id.0).or_default().push(row);
+    }
+
+    /// Takes in the rows that an answer shows.
+    pub(crate) fn read(&mut self, reply: &'a Reply) {
+        let Ok(answer) = reply else { return };
+        match answer {
+            Answer::Enqueue(items) => {
+                for item in items {
+                    match item {
+                        Ok(Enqueued::Created(job) | Enqueued::Existing { job, .. }) => self.see(job),
+                        Ok(Enqueued::Pruned { .. }) | Err(_) => {}
+                    }
+                }
+            }
+            Answer::Work(work) => {
+                for result in &work.results {
+                    match result {
+                        Ok(answer) => self.see(&answer.job),
+                        Err(Refusal::Rejected { job, .. }) => self.see(job),
+                        Err(_) => {}
+                    }
+                }
+            }
+            Answer::Operate(Ok(answer)) => self.see(&answer.job),
+            Answer::Operate(Err(Refusal::Rejected { job, .. })) => self.see(job),
+            Answer::Operate(Err(_)) | Answer::Claim(_) | Answer::PutType(_) => {}
+        }
+    }
+
+    fn see(&mut self, job: &'a FullJob) {
+        self.rows.entry(job.row.job.id.0).or_default().push(&job.row);
+    }
+
+    /// The job at exactly this version.
+    pub(crate) fn at(&self, id: i64, version: i64) -> Option<&'a JobRow> {
+        let rows = self.rows.get(&id)?;
+        rows.iter().find(|row| row.job.version == version).copied()
+    }
+
+    /// The job as the transaction leaves it.
+    pub(crate) fn last(&self, id: i64) -> Option<&'a JobRow> {
+        self.written.iter().rev().find(|row| row.job.id == JobId(id)).copied()
+    }
+
+    /// Whether the transaction wrote this job at all.
+    pub(crate) fn touched(&self, id: i64) -> bool {
+        self.written.iter().any(|row| row.job.id == JobId(id))
+    }
+}

@@ -1,0 +1,182 @@
+//! Calls, answers and changes in plain words, for people who read a failure.
+
+use tagwerk_core::JobId;
+use tagwerk_engine::command::{Claim, ClaimAnswer, Enqueued, Holder, Refusal, Said};
+use tagwerk_engine::row::JobRow;
+
+use crate::call::{Answer, Call, Reply, action_name, refusal_code, said_name};
+use crate::witness::Write;
+
+/// A call in a few words.
+pub(crate) fn call(call: &Call) -> String {
+    match call {
+        Call::Enqueue(request) => {
+            let jobs: Vec<String> = request.jobs.iter().take(5).map(order).collect();
+            format!("enqueue {:?} {} [{}]", request.mode, request.jobs.len(), jobs.join("; "))
+        }
+        Call::Claim(claim) => claiming(claim),
+        Call::Work(work) => {
+            let calls: Vec<String> = work
+                .calls
+                .iter()
+                .map(|call| format!("{} of job {}{}", said(&call.said), call.id, by(&call.holder)))
+                .collect();
+            let claim = work.claim.as_ref().map(|claim| format!(" and {}", claiming(claim)));
+            format!("{}{}", calls.join(", "), claim.unwrap_or_default())
+        }
+        Call::Operate(call) => {
+            let seen = call.seen_version.map_or(String::new(), |seen| format!(" as seen at version {seen}"));
+            format!("{} of job {}{seen}, key {:?}", action_name(&call.action), call.id, call.key)
+        }
+        Call::PutType(put) => format!("settings of type {}: {:?}", put.kind, put.settings),
+    }
+}
+
+fn order(job: &tagwerk_engine::command::EnqueueJob) -> String {
+    let key = job.key.as_ref().map(|key| format!(" key {key} {:?} {:?}", job.scope, job.on_duplicate));
+    format!("{} {:?} {:?}{}", job.kind, job.start, job.max_age, key.unwrap_or_default())
+}
+
+fn claiming(claim: &Claim) -> String {
+    let request = claim.request_id.as_ref().map_or(String::new(), |id| format!(" request {id}"));
+    let filter = format!("{:?} {:?}", claim.filter.queues, claim.filter.types);
+    format!("claim {} for {} waiting {} ms, {filter}{request}", claim.max_jobs, claim.worker, claim.wait_ms)
+}
+
+fn said(said: &Said) -> String {
+    match said {
+        Said::Report { result: Some(result), .. } => format!("{} with {result}", said_name(said)),
+        other => said_name(other).to_owned(),
+    }
+}
+
+fn by(holder: &Holder) -> String {
+    match (&holder.token, &holder.worker) {
+        (Some(_), _) => String::new(),
+        (None, Some(worker)) => format!(" without a token as {worker}"),
+        (None, None) => " without a token".to_owned(),
+    }
+}
+
+/// An answer in a few words.
+pub(crate) fn reply(reply: &Reply) -> String {
+    match reply {
+        Err(error) => format!("failed: {error}"),
+        Ok(Answer::Enqueue(items)) => items.iter().take(20).map(enqueued).collect::<Vec<_>>().join(", "),
+        Ok(Answer::Claim(answer)) => claimed(answer),
+        Ok(Answer::Work(work)) => {
+            let mut words: Vec<String> = work
+                .results
+                .iter()
+                .map(|result| match result {
+                    Ok(answer) if answer.replayed => "accepted before".to_owned(),
+                    Ok(answer) => format!("accepted, {}", standing(&answer.job.row)),
+                    Err(refusal) => refused(refusal),
+                })
+                .collect();
+            words.extend(work.claimed.as_ref().map(claimed));
+            words.join("; ")
+        }
+        Ok(Answer::Operate(Ok(answer))) if answer.replayed => "done before".to_owned(),
+        Ok(Answer::Operate(Ok(answer))) => format!("done, {}", standing(&answer.job.row)),
+        Ok(Answer::Operate(Err(refusal))) => refused(refusal),
+        Ok(Answer::PutType(known)) => format!("had settings before: {known}"),
+    }
+}
+
+fn enqueued(item: &Result<Enqueued, Refusal>) -> String {
+    match item {
+        Ok(Enqueued::Created(full)) => format!("created job {}", full.row.job.id),
+        Ok(Enqueued::Existing { job, payload_differs, replaced }) => {
+            format!("existing job {} (differs {payload_differs}, replaced {replaced:?})", job.row.job.id)
+        }
+        Ok(Enqueued::Pruned { id, .. }) => format!("remains of job {id}"),
+        Err(refusal) => refused(refusal),
+    }
+}
+
+fn claimed(answer: &ClaimAnswer) -> String {
+    let ids: Vec<String> = answer.jobs.iter().map(|claimed| claimed.job.row.job.id.to_string()).collect();
+    let again = if answer.replayed { " again" } else { "" };
+    format!("given{again} [{}]", ids.join(" "))
+}
+
+fn refused(refusal: &Refusal) -> String {
+    format!("refused: {}", refusal_code(refusal))
+}
+
+fn standing(row: &JobRow) -> String {
+    let job = &row.job;
+    format!("job {} {} v{}", job.id, job.status.name(), job.version)
+}
+
+/// The jobs that an answer is about.
+pub(crate) fn about(call: &Call, reply: Option<&Reply>) -> Vec<JobId> {
+    let mut jobs = call.jobs();
+    match reply {
+        Some(Ok(Answer::Enqueue(items))) => {
+            for item in items {
+                match item {
+                    Ok(Enqueued::Created(full) | Enqueued::Existing { job: full, .. }) => {
+                        jobs.push(full.row.job.id);
+                    }
+                    Ok(Enqueued::Pruned { id, .. }) => jobs.push(*id),
+                    Err(_) => {}
+                }
+            }
+        }
+        Some(Ok(Answer::Claim(answer))) => {
+            jobs.extend(answer.jobs.iter().map(|claimed| claimed.job.row.job.id));
+        }
+        Some(Ok(Answer::Work(work))) => {
+            let claimed = work.claimed.iter().flat_map(|answer| &answer.jobs);
+            jobs.extend(claimed.map(|claimed| claimed.job.row.job.id));
+        }
+        _ => {}
+    }
+    jobs
+}
+
+/// A committed write in plain words, if it changed where a job stands.
+pub(crate) fn write(write: &Write) -> Option<(JobId, String)> {
+    match write {
+        Write::Insert(insert) => {
+            let row = &insert.row;
+            Some((
+                row.job.id,
+                format!("  job {}: accepted, due {}", row.job.id, row.job.available_at.as_millis()),
+            ))
+        }
+        Write::Change(change) => {
+            let (before, after) = (&change.before.job, &change.after.job);
+            let how = if before.status == after.status && before.version == after.version {
+                "touched".to_owned()
+            } else {
+                format!(
+                    "{} v{} to {} v{}",
+                    before.status.name(),
+                    before.version,
+                    after.status.name(),
+                    after.version
+                )
+            };
+            let lease = after.lease.as_ref().map_or(String::new(), |lease| {
+                format!(", held by {} until {}", lease.worker, lease.ends_at().as_millis())
+            });
+            let failure =
+                after.failure.map_or(String::new(), |failure| format!(", {}", failure.reason.name()));
+            let counts = format!(
+                "attempt {}, retries {}/{}, losses {}, verify {}, due {}",
+                after.attempt,
+                after.retry_count,
+                after.max_retries,
+                after.lease_losses,
+                after.verify,
+                after.available_at.as_millis()
+            );
+            Some((after.id, format!("  job {}: {how}{lease}{failure} ({counts})", after.id)))
+        }
+        Write::Erase(id) => Some((*id, format!("  job {id}: deleted"))),
+        Write::Key(_) | Write::Attempt(..) => None,
+    }
+}
