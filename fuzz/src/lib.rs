@@ -7,6 +7,12 @@
 mod server {
     pub(crate) mod config;
     pub(crate) mod fuzzed;
+    pub(crate) mod http {
+        pub(crate) mod stream {
+            pub(crate) mod fuzzed;
+            pub(super) mod lines;
+        }
+    }
 }
 
 #[path = "../../crates/tagwerk-engine/src"]
@@ -23,6 +29,11 @@ pub fn body(data: &[u8]) {
 /// Configuration files.
 pub fn config(data: &[u8]) {
     server::fuzzed::config::config(data);
+}
+
+/// A stream of lines, one job each.
+pub fn lines(data: &[u8]) {
+    server::http::stream::fuzzed::lines(data);
 }
 
 /// Query strings, cursors, ids, versions.

@@ -12,7 +12,7 @@ pub(crate) mod value;
 use super::config as server;
 
 /// The limits of a server whose operator has set nothing.
-fn limits() -> tagwerk_api::door::DoorLimits {
+pub(crate) fn limits() -> tagwerk_api::door::DoorLimits {
     server::Config::default().door_limits()
 }
 
@@ -23,25 +23,25 @@ fn first_line(data: &[u8]) -> Option<(&str, &[u8])> {
     Some((std::str::from_utf8(line).ok()?, &rest[1..]))
 }
 
+/// Every file of a target's corpus through its property.
+#[cfg(test)]
+pub(crate) fn replay(target: &str, property: fn(&[u8])) {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(target);
+    let files = std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let mut count = 0;
+    for file in files {
+        let path = file.unwrap().path();
+        // The harness shows it when the property does not hold.
+        println!("{}", path.display());
+        property(&std::fs::read(&path).unwrap());
+        count += 1;
+    }
+    assert!(count > 0, "{} is empty", folder.display());
+}
+
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
-    /// Every file of a target's corpus.
-    fn replay(target: &str, property: fn(&[u8])) {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(target);
-        let files =
-            std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
-        let mut count = 0;
-        for file in files {
-            let path = file.unwrap().path();
-            // The harness shows it when the property does not hold.
-            println!("{}", path.display());
-            property(&std::fs::read(&path).unwrap());
-            count += 1;
-        }
-        assert!(count > 0, "{} is empty", folder.display());
-    }
+    use super::replay;
 
     #[test]
     fn bodies() {

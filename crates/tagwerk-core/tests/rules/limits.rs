@@ -96,6 +96,7 @@ fn promised_values_of_the_server() {
     assert_eq!((limits::HEAD_MAX_BYTES, limits::SMALL_BODY_BYTES), (65_536, 65_536));
     let rooms = (limits::SMALL_BODIES_IN_FLIGHT_BYTES, limits::BODIES_IN_FLIGHT_BYTES);
     assert_eq!(rooms, (33_554_432, 134_217_728));
+    assert_eq!((limits::STREAM_LINE_EXTRA_BYTES, limits::STREAM_PIECE_BYTES), (65_536, 32_768));
     assert_eq!((limits::TEXT_MAX_BYTES, limits::LIST_ERROR_MAX_BYTES), (1_024, 1_024));
 }
 

@@ -11,6 +11,8 @@
 //!
 //! Deliberately absent: `atomic` (nothing of any length is stored at once), and a limit of the whole length.
 
+#[cfg(test)]
+mod fuzzed;
 mod lines;
 mod reading;
 mod store;
