@@ -18,7 +18,8 @@ mod tokenless;
 use std::collections::BTreeMap;
 
 use tagwerk_core::JobId;
-use tagwerk_engine::command::Enqueued;
+use tagwerk_engine::command::{Enqueued, OperateAnswer};
+use tagwerk_engine::store::Listed;
 
 use crate::call::{Answer, Call, Reply};
 use crate::chance::Chance;
@@ -114,8 +115,10 @@ impl Board {
                     self.pin_claim(claimed);
                 }
             }
-            Answer::Operate(Ok(answer)) => self.pin_job(answer.job.row.job.id, answer.job.row.job.version),
-            Answer::Operate(Err(_)) | Answer::PutType(_) => {}
+            Answer::Operate(Ok(OperateAnswer { job: Listed::Job(full), .. })) => {
+                self.pin_job(full.row.job.id, full.row.job.version);
+            }
+            Answer::Operate(_) | Answer::PutType(_) => {}
         }
     }
 

@@ -1,8 +1,9 @@
 //! Calls, answers and changes in plain words, for people who read a failure.
 
 use tagwerk_core::JobId;
-use tagwerk_engine::command::{Claim, ClaimAnswer, Enqueued, Holder, Refusal, Said};
+use tagwerk_engine::command::{Claim, ClaimAnswer, Enqueued, Holder, OperateAnswer, Refusal, Said};
 use tagwerk_engine::row::JobRow;
+use tagwerk_engine::store::Listed;
 
 use crate::call::{Answer, Call, Reply, action_name, refusal_code, said_name};
 use crate::witness::Write;
@@ -78,7 +79,10 @@ pub(crate) fn reply(reply: &Reply) -> String {
             words.join("; ")
         }
         Ok(Answer::Operate(Ok(answer))) if answer.replayed => "done before".to_owned(),
-        Ok(Answer::Operate(Ok(answer))) => format!("done, {}", standing(&answer.job.row)),
+        Ok(Answer::Operate(Ok(OperateAnswer { job: Listed::Job(full), .. }))) => {
+            format!("done, {}", standing(&full.row))
+        }
+        Ok(Answer::Operate(Ok(_))) => "done to a damaged job".to_owned(),
         Ok(Answer::Operate(Err(refusal))) => refused(refusal),
         Ok(Answer::PutType(known)) => format!("had settings before: {known}"),
     }

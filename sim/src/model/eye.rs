@@ -6,9 +6,9 @@
 use std::collections::BTreeMap;
 
 use tagwerk_core::{Attempt, JobId};
-use tagwerk_engine::command::{Enqueued, Refusal};
+use tagwerk_engine::command::{Enqueued, OperateAnswer, Refusal};
 use tagwerk_engine::row::{FullJob, JobRow, KeyRow, KeyWrite};
-use tagwerk_engine::store::Insert;
+use tagwerk_engine::store::{Insert, Listed};
 
 use crate::call::{Answer, Reply};
 use crate::witness::{Tried, Write};
@@ -77,9 +77,9 @@ impl<'a> Eye<'a> {
                     }
                 }
             }
-            Answer::Operate(Ok(answer)) => self.see(&answer.job),
+            Answer::Operate(Ok(OperateAnswer { job: Listed::Job(full), .. })) => self.see(full),
             Answer::Operate(Err(Refusal::Rejected { job, .. })) => self.see(job),
-            Answer::Operate(Err(_)) | Answer::Claim(_) | Answer::PutType(_) => {}
+            Answer::Operate(_) | Answer::Claim(_) | Answer::PutType(_) => {}
         }
     }
 

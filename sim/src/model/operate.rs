@@ -4,6 +4,8 @@ use tagwerk_core::{Action, AttemptEnd, Cause, Failure, FailureClass, Reason, Rej
 use tagwerk_engine::command::{KeyFate, Operate, OperateAnswer, Refusal};
 
 use super::compare::{self, Payload};
+use tagwerk_engine::store::Listed;
+
 use super::enqueue::standing_of;
 use super::eye::Eye;
 use super::job::Job;
@@ -58,8 +60,8 @@ impl Model {
         }
         match answer {
             None => {}
-            Some(Ok(got)) if got.replayed == replayed => {
-                compare::shown(self.job(id)?, &got.job, Payload::Shown)?;
+            Some(Ok(OperateAnswer { job: Listed::Job(full), replayed: told })) if *told == replayed => {
+                compare::shown(self.job(id)?, full, Payload::Shown)?;
             }
             Some(other) => return Err(unexpected(id, &format!("done, repeated: {replayed}"), other)),
         }

@@ -1,9 +1,9 @@
 //! The transaction of a [`super::Witness`].
 
-use tagwerk_core::{Attempt, Call, JobId, Timestamp};
+use tagwerk_core::{Attempt, Call, JobId, Status, Timestamp};
 use tagwerk_engine::row::{ActionRow, Detail, JobRow, KeyRow, KeyWrite, Lane, LaneId, Tally, TypeSettings};
 use tagwerk_engine::store::{
-    Change, ClaimQuery, Filter, Insert, PayloadWrite, Prunable, PruneQuery, StoreResult, Tx,
+    Change, ClaimQuery, Filter, Found, Insert, PayloadWrite, Prunable, PruneQuery, StoreResult, Tx,
 };
 
 use super::{End, Fault, Journal, Kind, Strike, Tried, Write};
@@ -103,11 +103,11 @@ impl Tx for WitnessTx<'_> {
         self.pass(|tx| tx.insert(jobs))
     }
 
-    fn load(&mut self, ids: &[JobId]) -> StoreResult<Vec<Option<JobRow>>> {
+    fn load(&mut self, ids: &[JobId]) -> StoreResult<Vec<Found<JobRow>>> {
         self.pass(|tx| tx.load(ids))
     }
 
-    fn details(&mut self, ids: &[JobId]) -> StoreResult<Vec<Option<Detail>>> {
+    fn details(&mut self, ids: &[JobId]) -> StoreResult<Vec<Found<Detail>>> {
         self.pass(|tx| tx.details(ids))
     }
 
@@ -168,6 +168,18 @@ impl Tx for WitnessTx<'_> {
 
     fn append_actions(&mut self, actions: &[ActionRow]) -> StoreResult<()> {
         self.pass(|tx| tx.append_actions(actions))
+    }
+
+    fn key_of(&mut self, owner: JobId) -> StoreResult<Option<KeyRow>> {
+        self.pass(|tx| tx.key_of(owner))
+    }
+
+    fn ledger(&mut self) -> StoreResult<Vec<(Lane, Tally)>> {
+        self.pass(Tx::ledger)
+    }
+
+    fn counts(&mut self) -> StoreResult<Vec<(Lane, Status, i64)>> {
+        self.pass(Tx::counts)
     }
 
     fn add_ledger(&mut self, deltas: &[(LaneId, Tally)]) -> StoreResult<()> {
