@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use reqwest::redirect::Policy;
-use tagwerk_api::headers::{JSON, PROBLEM_JSON};
+use tagwerk_api::headers::{JSON, NDJSON, PROBLEM_JSON};
 use tagwerk_api::problem::Problem;
 
 use crate::answer::{header, retry_after};
@@ -128,6 +128,31 @@ impl Client {
         }
     }
 
+    /// The HTTP client below.
+    pub(crate) const fn http(&self) -> &reqwest::Client {
+        &self.http
+    }
+
+    /// An answer whose body is read while it comes, unless it is a problem or nothing of ours.
+    pub(crate) async fn streaming(&self, response: reqwest::Response) -> Result<reqwest::Response, Error> {
+        let kind = header(response.headers(), CONTENT_TYPE.as_str()).unwrap_or_default();
+        if kind.starts_with(NDJSON) {
+            return Ok(response);
+        }
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        let text = response.text().await.map_err(|error| self.failed(error, self.timeout))?;
+        let call = Call::<serde::de::IgnoredAny>::get(String::new());
+        match self.read(&call, status, (&headers, text)) {
+            Ok(answer) => Err(self.bad_answer(status, excerpt(&answer.text))),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The connection broke.
+    pub(crate) fn broken(&self, source: Box<dyn std::error::Error + Send + Sync>) -> Error {
+        Error::Broken { address: self.address.to_string(), why: source.to_string(), source }
+    }
+
     async fn send_once<T>(&self, call: &Call<T>) -> Result<Answer<T>, Error> {
         let timeout = self.timeout + call.wait;
         let mut request =
@@ -167,7 +192,7 @@ impl Client {
         Ok(Answer::new(value, status, (headers, text)))
     }
 
-    fn failed(&self, source: reqwest::Error, after: Duration) -> Error {
+    pub(crate) fn failed(&self, source: reqwest::Error, after: Duration) -> Error {
         let address = self.address.to_string();
         let why = innermost(&source);
         let (is_connect, is_timeout) = (source.is_connect(), source.is_timeout());
@@ -182,7 +207,7 @@ impl Client {
         }
     }
 
-    fn bad_answer(&self, status: u16, why: String) -> Error {
+    pub(crate) fn bad_answer(&self, status: u16, why: String) -> Error {
         Error::BadAnswer { address: self.address.to_string(), status, why }
     }
 }

@@ -44,6 +44,7 @@ mod operator;
 mod producer;
 mod retries;
 mod server;
+mod stream;
 mod worker;
 
 pub use address::{Address, AddressError};
@@ -51,5 +52,6 @@ pub use answer::Answer;
 pub use client::{Client, ClientBuilder, NewClientError, USER_AGENT};
 pub use error::Error;
 pub use retries::Retries;
+pub use stream::{JobAnswers, JobLines, StreamEnded};
 /// The wire types: request bodies, answers, problem codes, names.
 pub use tagwerk_api as api;

@@ -31,7 +31,8 @@ impl Retries {
     pub const NONE: Self = Self { tries: 1, first: Duration::ZERO, cap: Duration::ZERO, seed: 0 };
 
     /// How long to wait before the next try, after `tries` tries. `None` = give up.
-    pub(crate) fn wait(&self, tries: u32, retry_after: Option<Duration>) -> Option<Duration> {
+    #[must_use]
+    pub fn wait(&self, tries: u32, retry_after: Option<Duration>) -> Option<Duration> {
         let asked = retry_after.unwrap_or(Duration::ZERO);
         if tries >= self.tries || asked > RETRY_AFTER_MAX {
             return None;

@@ -40,7 +40,15 @@ const BORDERS: &[Border] = &[
     Border { name: "tagwerk-api", may_see: Sight::Only(&["serde", "serde_json", "thiserror", "utoipa"]) },
     Border {
         name: "tagwerk-client",
-        may_see: Sight::Only(&["reqwest", "serde", "serde_json", "tagwerk-api", "thiserror", "tokio"]),
+        may_see: Sight::Only(&[
+            "hyper",
+            "reqwest",
+            "serde",
+            "serde_json",
+            "tagwerk-api",
+            "thiserror",
+            "tokio",
+        ]),
     },
     Border { name: "tagwerk", may_see: Sight::Everything },
     Border { name: "tagwerk-history", may_see: Sight::Only(&["serde", "serde_json"]) },

@@ -6,3 +6,4 @@ mod calls;
 mod errors;
 mod repeats;
 mod script;
+mod streams;

@@ -35,11 +35,6 @@ impl Remote {
     pub(crate) fn client(&self) -> Result<Client, Failure> {
         Ok(Client::builder(self.url.clone()).retries(Retries::NONE).build()?)
     }
-
-    /// A client for much work: it outlasts a restart of the server.
-    pub(crate) fn patient_client(&self) -> Result<Client, Failure> {
-        Ok(self.client()?.with_retries(PATIENCE))
-    }
 }
 
 /// Runs a command that speaks to a server, on this thread.

@@ -6,12 +6,15 @@ use std::task::{Context, Poll};
 
 use axum::body::{Body, Bytes, HttpBody};
 use hyper::body::{Frame, SizeHint};
+use tagwerk_api::problem::Code;
 use tagwerk_core::{JobId, LeaseBits};
 use tagwerk_engine::Engine;
 use tagwerk_engine::command::{ClaimAnswer, EngineError, WorkAnswer};
 use tagwerk_engine::message::ReplyTo;
 use tagwerk_engine::ports::{Reply, Responder};
 use tokio::sync::oneshot;
+
+use super::problem::Refused;
 
 /// The sending end, as the engine knows it.
 struct Slot<T>(oneshot::Sender<T>);
@@ -108,23 +111,50 @@ impl<T: HandsOut> Drop for Waiting<T> {
     }
 }
 
-/// Sends a command whose answer may hold leases and waits for it.
+/// Sends a command whose answer may hold leases and waits for it, as long as the client is there.
 pub(super) async fn ask_for_leases<T: HandsOut>(
     engine: &Engine,
+    caller: Option<&Caller>,
     send: impl FnOnce(ReplyTo<T>),
-) -> Result<(T, Leases), EngineError> {
+) -> Result<(T, Leases), Refused> {
     let (reply, answer) = slot();
     let mut waiting = Waiting { engine: engine.clone(), answer };
     send(reply);
-    let answer = (&mut waiting.answer).await.unwrap_or(Err(EngineError::Internal))?;
+    let answer = tokio::select! {
+        biased;
+        () = gone(caller) => return Err(closed_claim()),
+        answer = &mut waiting.answer => answer.unwrap_or(Err(EngineError::Internal))?,
+    };
     let leases = Leases { engine: engine.clone(), leases: answer.leases() };
     Ok((answer, leases))
 }
 
-/// A connection, as far as it matters whether an answer can still reach somebody.
+/// Ends when the client has closed its side.
+async fn gone(caller: Option<&Caller>) {
+    match caller {
+        Some(caller) => caller.0.closed().await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Why a client that has closed its side gets no job: nobody can tell it from one that is gone, and a job in nobody's
+/// hands would be lost until its lease ends.
+pub(super) fn closed_claim() -> Refused {
+    Refused::new(
+        Code::InvalidRequest,
+        "the client has closed its side of the connection, as one does that goes away; keep it open until the answer to \
+         a claim has come",
+    )
+}
+
+/// A connection, as far as it matters whether an answer can still reach somebody. A client that has closed only its own
+/// side counts as gone.
 pub(crate) trait Connection: Send + Sync + 'static {
     /// Whether the client is known to have gone away.
     fn is_gone(&self) -> bool;
+
+    /// Ends when the client goes away.
+    fn closed(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
 }
 
 /// Whoever waits for the answer to a request.
@@ -135,6 +165,11 @@ impl Caller {
     /// The other end of this connection.
     pub(crate) fn new(connection: Arc<dyn Connection>) -> Self {
         Self(connection)
+    }
+
+    /// Whether the client has closed its side.
+    pub(super) fn is_gone(&self) -> bool {
+        self.0.is_gone()
     }
 }
 
@@ -160,7 +195,7 @@ impl HttpBody for LeaseBody {
         if self.bytes.is_empty() {
             return Poll::Ready(None);
         }
-        if self.caller.as_ref().is_some_and(|caller| caller.0.is_gone()) {
+        if self.caller.as_ref().is_some_and(Caller::is_gone) {
             self.leases = None;
             self.bytes = Bytes::new();
             return Poll::Ready(Some(Err(std::io::ErrorKind::BrokenPipe.into())));

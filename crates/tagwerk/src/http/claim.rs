@@ -13,7 +13,7 @@ use tagwerk_api::{Time, headers};
 use tagwerk_core::limits;
 use tagwerk_engine::command::{Claim, ClaimAnswer};
 
-use super::ask::{Leases, ask_for_leases};
+use super::ask::{Caller, Leases, ask_for_leases};
 use super::problem::Refused;
 use super::reply::{self, Answer, off_thread};
 use super::sent::{NoQuery, Sent};
@@ -25,7 +25,7 @@ pub(super) async fn claim(State(app): State<Arc<App>>, _: NoQuery, sent: Sent) -
     let caller = sent.caller();
     // A wait must not hold the room of its body.
     drop(sent);
-    let (answer, leases, waited) = ask(&app, claim).await?;
+    let (answer, leases, waited) = ask(&app, claim, caller.as_ref()).await?;
     let shown = view::claim(answer, &app.owners);
     if let Some(job) = shown.jobs.first() {
         let body = Bytes::from(reply::encode(job)?);
@@ -45,7 +45,7 @@ pub(super) async fn claim_bulk(State(app): State<Arc<App>>, _: NoQuery, sent: Se
     let caller = sent.caller();
     // A wait must not hold the room of its body.
     drop(sent);
-    let (answer, leases, waited) = ask(&app, claim).await?;
+    let (answer, leases, waited) = ask(&app, claim, caller.as_ref()).await?;
     let encoder = Arc::clone(&app);
     let (next_due_at, nothing) = (answer.next_due_at.map(view::time), answer.jobs.is_empty());
     let body = off_thread(move || {
@@ -67,9 +67,14 @@ enum Waited {
     No,
 }
 
-async fn ask(app: &App, claim: Claim) -> Result<(ClaimAnswer, Leases, Waited), Refused> {
+async fn ask(
+    app: &App,
+    claim: Claim,
+    caller: Option<&Caller>,
+) -> Result<(ClaimAnswer, Leases, Waited), Refused> {
     let waited = if claim.wait_ms > 0 { Waited::Yes } else { Waited::No };
-    let (answer, leases) = ask_for_leases(&app.engine, |reply| app.engine.claim(claim, reply)).await?;
+    let (answer, leases) =
+        ask_for_leases(&app.engine, caller, |reply| app.engine.claim(claim, reply)).await?;
     Ok((answer, leases, waited))
 }
 

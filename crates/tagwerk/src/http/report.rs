@@ -14,7 +14,7 @@ use tagwerk_engine::command::{
     Claim, EngineError, Refusal, Said, Work, WorkAnswer, WorkerAnswer, WorkerCall,
 };
 
-use super::ask::{Leases, ask, ask_for_leases};
+use super::ask::{Caller, Leases, ask, ask_for_leases, closed_claim};
 use super::problem::{self, Refused};
 use super::reply::{self, Answer, off_thread};
 use super::sent::{NoQuery, PathId, Sent};
@@ -109,7 +109,8 @@ pub(super) async fn report_bulk(State(app): Shared, _: NoQuery, sent: Sent) -> A
     };
     let (entries, claim, ignored) = sent.decode(&app, read).await?;
     let Entries { kinds, calls } = entries;
-    let (claim, claim_problem) = match claim.map(|claim| claimable(&app, claim)) {
+    let caller = sent.caller();
+    let (claim, claim_problem) = match claim.map(|claim| claimable(&app, claim, caller.as_ref())) {
         None => (None, None),
         Some(Ok(claim)) => (Some(decode::claim(claim, sent.agent())), None),
         Some(Err(refused)) => (None, Some(refused.into_problem())),
@@ -126,7 +127,7 @@ pub(super) async fn report_bulk(State(app): Shared, _: NoQuery, sent: Sent) -> A
     });
     let bytes = Bytes::from(body.await??);
     let body = match leases {
-        Some(leases) => leases.body(bytes, sent.caller()),
+        Some(leases) => leases.body(bytes, caller),
         None => Body::from(bytes),
     };
     let mut response = reply::with_body(StatusCode::OK, body);
@@ -135,8 +136,15 @@ pub(super) async fn report_bulk(State(app): Shared, _: NoQuery, sent: Sent) -> A
 }
 
 /// The claim of a bulk report, which never waits and never holds back the reports.
-fn claimable(app: &App, claim: Result<door::Claim, DoorRefusal>) -> Result<door::Claim, Refused> {
+fn claimable(
+    app: &App,
+    claim: Result<door::Claim, DoorRefusal>,
+    caller: Option<&Caller>,
+) -> Result<door::Claim, Refused> {
     let claim = claim?;
+    if caller.is_some_and(Caller::is_gone) {
+        return Err(closed_claim());
+    }
     if claim.wait_ms > 0 {
         let message =
             "a claim that comes with reports never waits; leave wait_seconds out, or claim by itself";
@@ -157,7 +165,8 @@ async fn work_and_claim(
         return Ok((work(app, Work { calls, claim }).await?, None));
     }
     let (answer, leases) =
-        ask_for_leases(&app.engine, |reply| app.engine.work(Work { calls, claim }, reply)).await?;
+        // It never waits, and the reports count whoever reads the answer.
+        ask_for_leases(&app.engine, None, |reply| app.engine.work(Work { calls, claim }, reply)).await?;
     Ok((answer, Some(leases)))
 }
 

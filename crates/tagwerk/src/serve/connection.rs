@@ -119,6 +119,9 @@ fn builder() -> auto::Builder<TokioExecutor> {
         .timer(TokioTimer::new())
         .header_read_timeout(patience(limits::HEAD_READ_MS))
         .max_buf_size(limits::HEAD_MAX_BYTES)
+        // A client may close its side when it has sent its request, and still get its answer. Who claims may not:
+        // whether it is still there, the connection of the request is asked for.
+        .half_close(true)
         .keep_alive(true);
     builder
         .http2()

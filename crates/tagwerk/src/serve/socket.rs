@@ -8,7 +8,7 @@ use std::task::{Context, Poll, ready};
 
 use rustix::net::{RecvFlags, Shutdown, recv, shutdown};
 use tagwerk_core::limits;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::Sleep;
 
@@ -34,6 +34,32 @@ impl Socket {
             Self::Tcp(stream) => stream.try_read_buf(buffer),
             Self::Unix(stream) => stream.try_read_buf(buffer),
         }
+    }
+
+    /// Waits until something has come in and looks at it without taking it. Returns how much; 0: the other side is closed.
+    async fn wait_for_more(&self) -> io::Result<usize> {
+        loop {
+            let looked = match self {
+                Self::Tcp(stream) => {
+                    stream.readable().await?;
+                    stream.try_io(Interest::READABLE, || self.look())
+                }
+                Self::Unix(stream) => {
+                    stream.readable().await?;
+                    stream.try_io(Interest::READABLE, || self.look())
+                }
+            };
+            match looked {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                looked => return looked,
+            }
+        }
+    }
+
+    fn look(&self) -> io::Result<usize> {
+        let mut byte = [0_u8];
+        let (_, length) = recv(self, &mut byte, RecvFlags::PEEK | RecvFlags::DONTWAIT)?;
+        Ok(length)
     }
 
     fn poll_writable(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -64,11 +90,19 @@ impl Connection for Socket {
     /// Looks at what has come in, without taking it. The runtime may not have heard yet that the client is gone; the
     /// system has.
     fn is_gone(&self) -> bool {
-        let mut byte = [0_u8];
-        match recv(self, &mut byte, RecvFlags::PEEK | RecvFlags::DONTWAIT) {
-            Ok((_, length)) => length == 0,
-            Err(error) => error != rustix::io::Errno::AGAIN && error != rustix::io::Errno::INTR,
+        match self.look() {
+            Ok(length) => length == 0,
+            Err(error) => !matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted),
         }
+    }
+
+    fn closed(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(async {
+            // What has come in is the next request: this client is there, and speaks.
+            if self.wait_for_more().await.is_ok_and(|length| length > 0) {
+                std::future::pending::<()>().await;
+            }
+        })
     }
 }
 
@@ -172,7 +206,26 @@ mod tests {
         assert!(!socket.is_gone(), "something has come in");
         std::future::poll_fn(|context| socket.poll_readable(context)).await.unwrap();
         assert_eq!(socket.try_read(&mut ReadBuf::new(&mut [0])).unwrap(), 1);
+        let mut closed = socket.closed();
+        assert!(poll_once(&mut closed).await.is_pending());
         drop(there);
         assert!(socket.is_gone());
+        closed.await;
+    }
+
+    async fn poll_once(future: &mut (impl Future<Output = ()> + Unpin)) -> Poll<()> {
+        std::future::poll_fn(|context| Poll::Ready(Pin::new(&mut *future).poll(context))).await
+    }
+
+    #[tokio::test]
+    async fn a_client_that_has_sent_more_is_there() {
+        let (here, there) = std::os::unix::net::UnixStream::pair().unwrap();
+        here.set_nonblocking(true).unwrap();
+        let socket = Socket::Unix(UnixStream::from_std(here).unwrap());
+        (&there).write_all(b"GET").unwrap();
+        drop(there);
+        let mut closed = socket.closed();
+        assert!(poll_once(&mut closed).await.is_pending());
+        assert_eq!(socket.wait_for_more().await.unwrap(), 1);
     }
 }

@@ -59,20 +59,19 @@ pub(super) async fn store(
     mut batches: mpsc::Receiver<Batch>,
     mut told: Told,
 ) -> (Told, Option<Failure>) {
+    let failure = store_all(app, &mut batches, &mut told).await.err();
+    (told, failure)
+}
+
+async fn store_all(app: &App, batches: &mut mpsc::Receiver<Batch>, told: &mut Told) -> Result<(), Failure> {
     let mut under_way: Option<Stored> = None;
-    while let Some(batch) = batches.recv().await {
+    while let Some(batch) = next(batches, &mut under_way, told).await? {
         let (door, first) = (Arc::clone(&app.door), batch.lines().next().map_or(0, |(line, _)| line));
         // Decoded while the part before is stored, sent when that one is in: whatever comes after a failure is not in.
-        let parts = match off_thread(move || parts(&door, &batch)).await {
-            Ok(parts) => parts,
-            Err(refused) => {
-                let failure = settle(under_way, &mut told).await.err();
-                return (told, Some(failure.unwrap_or_else(|| failed(first, refused))));
-            }
-        };
-        for mut part in parts {
-            if let Err(failure) = settle(under_way.take(), &mut told).await {
-                return (told, Some(failure));
+        let decoded = off_thread(move || parts(&door, &batch)).await;
+        for mut part in decoded.map_err(|refused| failed(first, refused))? {
+            if let Some(Stored { part, answer }) = under_way.take() {
+                tell(part, answer.await, told).await?;
             }
             let (reply, answer) = slot();
             let command = Enqueue { jobs: std::mem::take(&mut part.jobs), mode: BulkMode::Each };
@@ -84,15 +83,37 @@ pub(super) async fn store(
             under_way = Some(Stored { part, answer });
         }
     }
-    let failure = settle(under_way, &mut told).await.err();
-    (told, failure)
+    match under_way {
+        Some(Stored { part, answer }) => tell(part, answer.await, told).await,
+        None => Ok(()),
+    }
 }
 
-/// Waits until the part is in, and tells what became of its lines.
-async fn settle(stored: Option<Stored>, told: &mut Told) -> Result<(), Failure> {
-    let Some(Stored { part, answer }) = stored else { return Ok(()) };
-    // An engine that dropped the command without an answer has panicked.
-    let results = answer.await.unwrap_or(Err(EngineError::Internal));
+/// Waits for a batch, and tells of the part that is under way when it is in.
+async fn next(
+    batches: &mut mpsc::Receiver<Batch>,
+    under_way: &mut Option<Stored>,
+    told: &mut Told,
+) -> Result<Option<Batch>, Failure> {
+    while let Some(Stored { part, mut answer }) = under_way.take() {
+        tokio::select! {
+            biased;
+            results = &mut answer => tell(part, results, told).await?,
+            batch = batches.recv() => {
+                *under_way = Some(Stored { part, answer });
+                return Ok(batch);
+            }
+        }
+    }
+    Ok(batches.recv().await)
+}
+
+/// What the engine says about a part; nothing if it has dropped the command, which it does when it panics.
+type Answered = Result<Result<EnqueueAnswer, EngineError>, oneshot::error::RecvError>;
+
+/// Tells what became of the lines of a part.
+async fn tell(part: Part, answered: Answered, told: &mut Told) -> Result<(), Failure> {
+    let results = answered.unwrap_or(Err(EngineError::Internal));
     let results = results.map_err(|error| failed(part.first_line(), error.into()))?;
     let mut results =
         results.into_iter().map(|result| result.map_err(|refusal| Box::new(problem::refusal(refusal))));
