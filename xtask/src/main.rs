@@ -3,6 +3,7 @@
 //! Deliberately absent: anything that a plain cargo command does well, and every dependency the product does not
 //! have already. A chore that is not listed in [`HELP`] does not exist.
 
+mod bench;
 mod command;
 mod coverage;
 mod crash;
@@ -46,6 +47,7 @@ cargo xtask <command>
   instructions   what enqueue, claim and complete cost the committer, counted by callgrind
   sim            scripted clients, faults and time over the real engine, every answer predicted (sim/README.md)
                    --seeds N      how many; --minutes M instead; --help lists the rest
+  bench          Tagwerk beside its peers and its ceilings; `bench scale`: with millions of jobs; `bench help`
   help           this text
 ";
 
@@ -75,6 +77,7 @@ fn dispatch(arguments: &[String]) -> anyhow::Result<ExitCode> {
         "coverage" => coverage::run(rest),
         "instructions" => instructions::run(rest),
         "sim" => sim::run(rest),
+        "bench" => bench::run(rest),
         "help" | "--help" | "-h" => {
             print!("{HELP}");
             Ok(ExitCode::SUCCESS)
