@@ -160,15 +160,12 @@ impl Run<'_> {
         let time = self.time(measure, round);
         let is_product = self.subjects[at].1.about.kind == Kind::Product;
         let fsync_ms = if is_product && round > 0 { self.fsync_now()? } else { None };
+        if measure.drains() {
+            self.line_up(at, (measure, time))?;
+        }
         let subject = &mut self.subjects[at].1;
         let name = subject.about.name.clone();
         subject.thaw();
-        if measure.drains() {
-            let rate = self.rates.get(&(name.clone(), measure)).copied().unwrap_or(2_000);
-            // A third more than at the last time would be drained.
-            let wanted = rate * u64::try_from(time.as_millis())? * 4 / 3_000;
-            subject.fill(wanted.clamp(1_000, FILL_MAX))?;
-        }
         let outcome = subject.driver.ask(&measure.command(time, subject.pending), &subject.servers)?;
         subject.freeze();
         let system = self.report.systems.iter_mut().find(|system| system.about.name == name);
@@ -196,6 +193,23 @@ impl Run<'_> {
                 self.rates.insert((name, measure), rate);
             }
         }
+        Ok(())
+    }
+
+    /// Lets as many jobs wait as the drain will take at its speed, and a third more: a longer line would slow down those
+    /// whose claims get dearer with its length.
+    fn line_up(&mut self, at: usize, what: (Measure, Duration)) -> anyhow::Result<()> {
+        let (measure, time) = what;
+        let name = self.subjects[at].1.about.name.clone();
+        let rate = self.rates.get(&(name, measure)).copied().unwrap_or(2_000);
+        let wanted = (rate * u64::try_from(time.as_millis())? * 4 / 3_000).clamp(1_000, FILL_MAX);
+        if self.subjects[at].1.pending > wanted * 3 / 2 {
+            self.reset(at)?;
+        }
+        let subject = &mut self.subjects[at].1;
+        subject.thaw();
+        subject.fill(wanted)?;
+        subject.freeze();
         Ok(())
     }
 
