@@ -6,7 +6,7 @@ import { PAYLOAD, consume, idle, nextKey, pump, serve } from './protocol.mjs';
 
 const connection = { host: '127.0.0.1', port: Number(process.argv[2]), maxRetriesPerRequest: null };
 const NAME = 'bench';
-const BULK = 1000;
+const BULK = 250;
 const options = () => ({ jobId: nextKey(), removeOnComplete: true, removeOnFail: true });
 const queue = new Queue(NAME, { connection });
 await queue.waitUntilReady();
@@ -33,7 +33,7 @@ await serve({
   },
   async bulk({ ms }) {
     const one = async () => (await bulk()).length;
-    return pump({ inFlight: 2, ms, one });
+    return pump({ inFlight: 4, ms, one });
   },
   async fill({ jobs }) {
     let filled = 0;

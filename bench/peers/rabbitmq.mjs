@@ -8,7 +8,8 @@ const QUEUE = 'bench';
 const BULK = 1000;
 const body = Buffer.from(PAYLOAD_TEXT);
 const durable = { persistent: true };
-const connection = await amqp.connect(`amqp://127.0.0.1:${process.argv[2]}?heartbeat=0`);
+// Without noDelay each small frame waits 40 ms for the acknowledgement of the one before.
+const connection = await amqp.connect(`amqp://127.0.0.1:${process.argv[2]}?heartbeat=0`, { noDelay: true });
 const channel = await connection.createConfirmChannel();
 const declare = () => channel.assertQueue(QUEUE, { durable: true, arguments: { 'x-queue-type': 'quorum' } });
 await declare();
@@ -18,11 +19,17 @@ const publish = (content) =>
     channel.sendToQueue(QUEUE, content, durable, (error) => (error ? reject(error) : resolve())),
   );
 
-// Streaming confirms: a thousand are sent, then all of them are awaited.
-async function bulk() {
-  for (let n = 0; n < BULK; n += 1) channel.sendToQueue(QUEUE, body, durable);
-  await channel.waitForConfirms();
-}
+// Streaming confirms: a thousand are sent at once, then all of their confirms are awaited.
+const bulk = () =>
+  new Promise((resolve, reject) => {
+    let left = BULK;
+    const confirmed = (error) => {
+      left -= 1;
+      if (error) reject(error);
+      else if (left === 0) resolve();
+    };
+    for (let n = 0; n < BULK; n += 1) channel.sendToQueue(QUEUE, body, durable, confirmed);
+  });
 
 // `every` acknowledgements are sent as one.
 async function drain({ ms, pending }, prefetch, every) {
@@ -72,7 +79,7 @@ await serve({
       await bulk();
       return BULK;
     };
-    return pump({ inFlight: 1, ms, one });
+    return pump({ inFlight: 2, ms, one });
   },
   async fill({ jobs }) {
     let filled = 0;

@@ -43,8 +43,13 @@ pub(crate) struct Cell {
     /// Of all rounds together, where each wait was measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) waits: Option<Waits>,
+    /// Of fsyncs right before and after, where they matter.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) fsyncs: Option<Waits>,
     #[serde(skip)]
     all_waits: Vec<f64>,
+    #[serde(skip)]
+    all_fsyncs: Vec<f64>,
 }
 
 /// Waits of all rounds.
@@ -67,7 +72,7 @@ pub(crate) struct Round {
     pub(crate) client_us: f64,
     pub(crate) p50_ms: Option<f64>,
     pub(crate) p99_ms: Option<f64>,
-    /// Median of an fsync right before, where it matters.
+    /// Median of fsyncs right before and after, where it matters.
     pub(crate) fsync_ms: Option<f64>,
 }
 
@@ -91,13 +96,18 @@ impl Cell {
         let kept = Round { jobs, seconds, per_second, server_us, client_us, p50_ms, p99_ms, fsync_ms };
         self.rounds.insert(round, kept);
         self.all_waits.extend(waits);
-        if let (Some(p50_ms), Some(p99_ms)) =
-            (percentile(&self.all_waits, 50), percentile(&self.all_waits, 99))
-        {
-            self.waits = Some(Waits { samples: self.all_waits.len(), p50_ms, p99_ms });
-        }
+        self.waits = Waits::of(&self.all_waits);
         self.note = answer.value["note"].as_str().map(str::to_owned).or_else(|| self.note.take());
         per_second
+    }
+
+    /// Keeps the fsyncs beside a round.
+    pub(crate) fn keep_fsyncs(&mut self, round: u32, fsyncs: Vec<f64>) {
+        if let Some(round) = self.rounds.get_mut(&round) {
+            round.fsync_ms = median(fsyncs.clone());
+        }
+        self.all_fsyncs.extend(fsyncs);
+        self.fsyncs = Waits::of(&self.all_fsyncs);
     }
 
     /// The middle of a figure over all rounds.
@@ -110,6 +120,13 @@ impl Cell {
         let mut all: Vec<f64> = self.rounds.values().map(figure).collect();
         all.sort_by(f64::total_cmp);
         Some((*all.first()?, *all.last()?))
+    }
+}
+
+impl Waits {
+    fn of(waits: &[f64]) -> Option<Self> {
+        let (p50_ms, p99_ms) = (percentile(waits, 50)?, percentile(waits, 99)?);
+        Some(Self { samples: waits.len(), p50_ms, p99_ms })
     }
 }
 
@@ -135,7 +152,8 @@ impl Report {
     }
 }
 
-fn values(list: &Value) -> Vec<f64> {
+/// A list of numbers.
+pub(crate) fn values(list: &Value) -> Vec<f64> {
     list.as_array().into_iter().flatten().filter_map(Value::as_f64).collect()
 }
 

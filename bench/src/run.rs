@@ -9,19 +9,26 @@ use crate::driver::Outcome;
 use crate::machine;
 use crate::measure::Measure;
 use crate::plan::Plan;
-use crate::report::{Report, System};
+use crate::report::{Cell, Report, System, values};
 use crate::start::{OWN, PEERS, Start};
-use crate::subject::{Kind, Place, Reset, Subject};
+use crate::subject::{Place, Reset, Subject};
 use crate::system;
 
-/// How long the fsync before a measure that is compared with it is looked at.
+/// How long fsyncs before and after a measure that is compared with them are looked at.
 const FSYNC_TIME: Duration = Duration::from_millis(250);
+
+/// How long the idle latency is looked at, unless measures are so short that figures are not wanted.
+const LATENCY_TIME: Duration = Duration::from_secs(5);
+const LONG_ENOUGH: Duration = Duration::from_millis(1_500);
 
 /// How long a measure of the round before the first one takes: programs that are compiled while they run get warm.
 const WARM_TIME: Duration = Duration::from_millis(700);
 
 /// Jobs that are put in for a drain at most.
 const FILL_MAX: u64 = 500_000;
+
+/// Measures of Tagwerk that are compared with fsyncs of the same moment.
+const FSYNC_BESIDE: [Measure; 3] = [Measure::Latency, Measure::Enqueue64, Measure::Enqueue512];
 
 /// Everything that runs, and what was measured.
 struct Run<'a> {
@@ -157,17 +164,24 @@ impl Run<'_> {
     /// One measure of one system.
     fn measure(&mut self, at: usize, what: (Measure, u32)) -> anyhow::Result<()> {
         let (measure, round) = what;
+        let name = self.subjects[at].1.about.name.clone();
+        if self.report.cell(&name, measure).is_some_and(|cell| cell.absent.is_some()) {
+            return Ok(());
+        }
         let time = self.time(measure, round);
-        let is_product = self.subjects[at].1.about.kind == Kind::Product;
-        let fsync_ms = if is_product && round > 0 { self.fsync_now()? } else { None };
         if measure.drains() {
             self.line_up(at, (measure, time))?;
         }
+        let with_fsync = round > 0 && name == "tagwerk" && FSYNC_BESIDE.contains(&measure);
+        let mut fsyncs = if with_fsync { self.fsyncs_now()? } else { Vec::new() };
         let subject = &mut self.subjects[at].1;
-        let name = subject.about.name.clone();
         subject.thaw();
         let outcome = subject.driver.ask(&measure.command(time, subject.pending), &subject.servers)?;
         subject.freeze();
+        if with_fsync {
+            fsyncs.extend(self.fsyncs_now()?);
+        }
+        let subject = &mut self.subjects[at].1;
         let system = self.report.systems.iter_mut().find(|system| system.about.name == name);
         let Some(system) = system else { return Ok(()) };
         let cell = system.cells.entry(measure).or_default();
@@ -181,11 +195,9 @@ impl Run<'_> {
                 } else if measure != Measure::Latency {
                     subject.pending += total;
                 }
-                let mut warm = crate::report::Cell::default();
+                let mut warm = Cell::default();
                 let rate = if round == 0 { &mut warm } else { &mut *cell }.keep(round, &answer);
-                if let Some(kept) = cell.rounds.get_mut(&round) {
-                    kept.fsync_ms = fsync_ms;
-                }
+                cell.keep_fsyncs(round, fsyncs);
                 println!("  {:<38} {name:<16} {rate:>9.0}/s", measure.heading());
                 let jobs = answer.value["jobs"].as_u64().unwrap_or_default();
                 let took = Duration::from_secs_f64(answer.value["seconds"].as_f64().unwrap_or_default());
@@ -217,22 +229,23 @@ impl Run<'_> {
         let full = self.plan.time();
         match measure {
             _ if round == 0 => WARM_TIME.min(full),
+            // Some systems serve twenty a second, and three hundred samples are wanted.
+            Measure::Latency if full >= LONG_ENOUGH => full.max(LATENCY_TIME),
             Measure::FsyncAppend | Measure::FsyncOverwrite => full / 4,
             Measure::Insert1 | Measure::Insert64 | Measure::Insert512 | Measure::Claim512 => full / 2,
             _ => full,
         }
     }
 
-    /// The median of an fsync at this moment, in the way that is quicker on most disks.
-    fn fsync_now(&mut self) -> anyhow::Result<Option<f64>> {
+    /// How long an fsync takes at this moment, in the way that is quicker on most disks.
+    fn fsyncs_now(&mut self) -> anyhow::Result<Vec<f64>> {
         let disk = self.subjects.iter_mut().find(|(_, subject)| subject.about.name == "disk");
-        let Some((_, disk)) = disk else { return Ok(None) };
+        let Some((_, disk)) = disk else { return Ok(Vec::new()) };
         disk.thaw();
         let order = json!({"do": "fsync_overwrite", "ms": FSYNC_TIME.as_millis()});
         let outcome = disk.driver.ask(&order, &[])?;
         disk.freeze();
-        let Outcome::Done(answer) = outcome else { return Ok(None) };
-        let waits = answer.value["waits_ms"].as_array().cloned().unwrap_or_default();
-        Ok(crate::report::median(waits.iter().filter_map(serde_json::Value::as_f64).collect()))
+        let Outcome::Done(answer) = outcome else { return Ok(Vec::new()) };
+        Ok(values(&answer.value["waits_ms"]))
     }
 }

@@ -66,7 +66,7 @@ pub(super) fn bullmq(place: &Place) -> anyhow::Result<Subject> {
     let redis = redis.split_whitespace().nth(2).unwrap_or_default().replace("v=", "Redis ");
     let settings = [
         "appendonly yes, appendfsync always, no RDB snapshots",
-        "enqueue: Queue.add, keys as custom jobId; bulk: addBulk of 1,000, 2 at once",
+        "enqueue: Queue.add, keys as custom jobId; bulk: addBulk of 250, 4 at once",
         "drain: one Worker with concurrency 64; removeOnComplete as its guide advises, so completed jobs are gone",
     ];
     Ok(Subject {
@@ -180,7 +180,7 @@ pub(super) fn rabbitmq(place: &Place) -> anyhow::Result<Subject> {
     let settings = [
         "a durable quorum queue of one node: its log is synced before a publisher's confirm",
         "own node, epmd and folder; schedulers do not spin (+sbwt none), as its guide advises for shared cores",
-        "enqueue: confirmed one by one, 64 (512) unconfirmed; bulk: 1,000 published, then all confirms awaited",
+        "noDelay; enqueue: confirmed one by one, 64 (512) unconfirmed; bulk: 1,000 published at once, 2 at once",
         "drain, one a call: prefetch 64, an ack each; in bulk: prefetch 500, an ack for 100; acks are not confirmed",
         "a broker, not a job ledger: no idempotency keys, an acknowledged message is gone",
     ];
