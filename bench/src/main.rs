@@ -98,6 +98,10 @@ fn within_place(act: impl FnOnce(&Place) -> anyhow::Result<()>) -> anyhow::Resul
     let place = Place { root, folder, roster: Roster::default(), tagwerk, own };
     end_on_signal(&place);
     let done = act(&place);
+    while place.roster.is_ending() {
+        // The other thread ends the process once everything has ended.
+        std::thread::park();
+    }
     if done.is_ok() {
         std::fs::remove_dir_all(&place.folder)?;
     } else {
@@ -112,7 +116,8 @@ fn end_on_signal(place: &Place) {
     std::thread::spawn(move || {
         let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return };
         if runtime.block_on(signalled()).is_ok() {
-            place.roster.kill_all();
+            println!("ending what was started");
+            place.roster.end_all();
             drop(std::fs::remove_dir_all(&place.folder));
             std::process::exit(130);
         }

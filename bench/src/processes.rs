@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -21,20 +22,39 @@ const TICKS_PER_SECOND: u64 = 100;
 /// How long a process may take to end by itself.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// All processes that run now.
+/// All processes that run now, each with the signal that ends it, and whether everything is to end.
 #[derive(Clone, Default)]
-pub(crate) struct Roster(Arc<Mutex<Vec<u32>>>);
+pub(crate) struct Roster {
+    running: Arc<Mutex<Vec<(u32, Signal)>>>,
+    ending: Arc<AtomicBool>,
+}
 
 impl Roster {
-    fn with<T>(&self, act: impl FnOnce(&mut Vec<u32>) -> T) -> T {
-        act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    fn with<T>(&self, act: impl FnOnce(&mut Vec<(u32, Signal)>) -> T) -> T {
+        act(&mut self.running.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Ends everything at once.
-    pub(crate) fn kill_all(&self) {
-        for pid in self.with(std::mem::take) {
+    /// Ends everything: as each wants to be ended, and by force what is still there after a few seconds.
+    pub(crate) fn end_all(&self) {
+        self.ending.store(true, Ordering::SeqCst);
+        let all = self.with(std::mem::take);
+        let pids: Vec<u32> = all.iter().flat_map(|(pid, _)| tree(*pid)).collect();
+        send_all(&pids, Signal::CONT);
+        for (pid, end) in all.iter().rev().filter(|(_, end)| *end != Signal::KILL) {
+            send(*pid, *end);
+        }
+        let is_over = |(pid, end): &(u32, Signal)| *end == Signal::KILL || is_gone(*pid);
+        // Force follows for those who take longer.
+        system::wait_until("ending", Duration::from_secs(5), || all.iter().all(is_over)).ok();
+        for (pid, _) in all {
             kill_tree(pid);
         }
+        kill_rest(&pids);
+    }
+
+    /// Whether everything is to end, so that a failure is no news.
+    pub(crate) fn is_ending(&self) -> bool {
+        self.ending.load(Ordering::SeqCst)
     }
 
     /// Starts a program. What it writes to stderr goes to `log`, its stdout too unless it is piped.
@@ -43,7 +63,7 @@ impl Roster {
         let file = File::options().create(true).append(true).open(log).context("cannot write a log")?;
         let child = command.stderr(file).spawn().with_context(|| format!("cannot start {name}"))?;
         let pid = child.id();
-        self.with(|pids| pids.push(pid));
+        self.with(|running| running.push((pid, Signal::TERM)));
         Ok(Process { child, pid, end: Signal::TERM, roster: self.clone() })
     }
 }
@@ -69,6 +89,9 @@ impl Process {
     /// Told to end by this signal instead of SIGTERM; SIGKILL goes to its children too.
     pub(crate) fn ended_by(mut self, signal: Signal) -> Self {
         self.end = signal;
+        self.roster.with(|running| {
+            running.iter_mut().filter(|(pid, _)| *pid == self.pid).for_each(|(_, end)| *end = signal);
+        });
         self
     }
 
@@ -89,16 +112,12 @@ impl Process {
 
     /// Takes it and its children off the processor.
     pub(crate) fn freeze(&self) {
-        for pid in tree(self.pid) {
-            send(pid, Signal::STOP);
-        }
+        send_all(&tree(self.pid), Signal::STOP);
     }
 
     /// Lets it go on.
     pub(crate) fn thaw(&self) {
-        for pid in tree(self.pid) {
-            send(pid, Signal::CONT);
-        }
+        send_all(&tree(self.pid), Signal::CONT);
     }
 
     /// Waits until it has ended; false when it does not in time.
@@ -110,17 +129,18 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         self.thaw();
-        if !self.has_ended() && self.end == Signal::KILL {
-            kill_tree(self.pid);
-            drop(self.child.wait());
-        } else if !self.has_ended() {
-            send(self.pid, self.end);
-            if !self.wait_end() {
+        if !self.has_ended() {
+            let pids = tree(self.pid);
+            if self.end != Signal::KILL {
+                send(self.pid, self.end);
+            }
+            if self.end == Signal::KILL || !self.wait_end() {
                 kill_tree(self.pid);
                 drop(self.child.wait());
             }
+            kill_rest(&pids);
         }
-        self.roster.with(|pids| pids.retain(|pid| *pid != self.pid));
+        self.roster.with(|running| running.retain(|(pid, _)| *pid != self.pid));
     }
 }
 
@@ -131,10 +151,30 @@ fn send(pid: u32, signal: Signal) {
     }
 }
 
+/// Ends it and what is below it by force, the children first, so that their parent can still bury them.
 fn kill_tree(root: u32) {
-    for pid in tree(root) {
-        send(pid, Signal::KILL);
+    send_all(&tree(root)[1..], Signal::KILL);
+    system::wait_until("the children", Duration::from_secs(1), || tree(root).len() <= 1).ok();
+    send_all(&tree(root), Signal::KILL);
+}
+
+/// Ends what a parent has left behind.
+fn kill_rest(pids: &[u32]) {
+    for pid in pids.iter().filter(|pid| !is_gone(**pid)) {
+        send(*pid, Signal::KILL);
     }
+}
+
+fn send_all(pids: &[u32], signal: Signal) {
+    for pid in pids {
+        send(*pid, signal);
+    }
+}
+
+/// Whether it has ended, buried or not.
+fn is_gone(pid: u32) -> bool {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    text.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with('Z'))
 }
 
 /// What `/proc/<pid>/stat` says.
@@ -222,10 +262,9 @@ mod tests {
         system::wait_until("freezing", PATIENCE, || pids.iter().all(|pid| state(*pid) == Some('T')))?;
         process.thaw();
         system::wait_until("thawing", PATIENCE, || pids.iter().all(|pid| state(*pid) != Some('T')))?;
-        roster.kill_all();
+        roster.end_all();
         drop(process);
-        let gone = |pid: &u32| matches!(state(*pid), None | Some('Z'));
-        system::wait_until("ending", PATIENCE, || pids.iter().all(gone))?;
+        system::wait_until("ending", PATIENCE, || pids.iter().all(|pid| is_gone(*pid)))?;
         std::fs::remove_dir_all(&folder)?;
         Ok(())
     }
