@@ -123,6 +123,7 @@ mod needs_tmpfs {
                 if round % 2 == 0 {
                     server.kill();
                     shared.gate.close();
+                    shared.log.past.still();
                     server.start_again();
                     assert_full_and_readable(&server, ballast);
                     let found = verify(&server, &shared, &mut known, Depth::Touched);
@@ -133,12 +134,14 @@ mod needs_tmpfs {
                 wait_until(&server, 200);
                 wait();
                 shared.gate.close();
+                shared.log.past.still();
                 let found = verify(&server, &shared, &mut known, Depth::Whole);
                 report(&found, &server, &known, (seed, round));
                 correct(&server, &gossip);
             }
             drop(end);
         });
+        shared.log.past.must_be_explained(known.silence(), ("full", seed));
         drain(&server);
         assert!(!server.log().contains("panicked"), "the server panicked");
         let lines = server.log().lines().filter(|line| line.contains("ERROR")).count();

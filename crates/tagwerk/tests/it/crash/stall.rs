@@ -93,6 +93,7 @@ fn a_server_that_stands_still_under_load_does_everything_once() {
             shared.gate.close();
             // What was asked before is taken before this.
             linger(&mut client, 0.2);
+            shared.log.past.still();
             let found = verify(&server, &shared, &mut known, Depth::Whole);
             report(&found, &server, &known, (seed, round));
             correct(&server, &gossip);
@@ -101,6 +102,7 @@ fn a_server_that_stands_still_under_load_does_everything_once() {
     });
     let silent: i64 = known.tallies().map(|(_, tally)| tally.silent).sum();
     assert!(silent > 0, "nobody lost patience");
+    shared.log.past.must_be_explained(known.silence(), ("stalled", seed));
     drain(&server);
     assert!(!server.log().contains("panicked"), "the server panicked");
 }
