@@ -3,7 +3,6 @@
 //! Deliberately absent: anything that a plain cargo command does well, and every dependency the product does not
 //! have already. A chore that is not listed in [`HELP`] does not exist.
 
-mod bench;
 mod command;
 mod coverage;
 mod crash;
@@ -11,6 +10,7 @@ mod fuzz;
 mod instructions;
 mod mutants;
 mod options;
+mod planted;
 mod report;
 mod requirement;
 mod schemathesis;
@@ -47,7 +47,8 @@ cargo xtask <command>
   instructions   what enqueue, claim and complete cost the committer, counted by callgrind
   sim            scripted clients, faults and time over the real engine, every answer predicted (sim/README.md)
                    --seeds N      how many; --minutes M instead; --help lists the rest
-  bench          Tagwerk beside its peers and its ceilings; `bench scale`: with millions of jobs; `bench help`
+  planted [NAME…]  plants the faults of sim/planted one at a time in a copy; the simulator has to find each
+                   --seeds N      within how many seeds (200)
   help           this text
 ";
 
@@ -77,7 +78,7 @@ fn dispatch(arguments: &[String]) -> anyhow::Result<ExitCode> {
         "coverage" => coverage::run(rest),
         "instructions" => instructions::run(rest),
         "sim" => sim::run(rest),
-        "bench" => bench::run(rest),
+        "planted" => planted::run(rest),
         "help" | "--help" | "-h" => {
             print!("{HELP}");
             Ok(ExitCode::SUCCESS)

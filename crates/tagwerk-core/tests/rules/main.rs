@@ -17,5 +17,4 @@ mod report;
 mod retention;
 mod retry;
 mod setback;
-mod time;
 mod tokenless;

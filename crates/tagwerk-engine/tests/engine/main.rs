@@ -13,4 +13,3 @@ mod reports;
 mod retention;
 mod rig;
 mod times;
-mod waits;

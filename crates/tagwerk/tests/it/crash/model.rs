@@ -176,8 +176,6 @@ pub(crate) struct Stored {
 pub(crate) enum Silence {
     /// It happened wholly or not at all: the server was killed.
     MeansEither,
-    /// It happens wholly or not at all, perhaps later than what its client asked for next: the server stood still.
-    MayComeLate,
     /// It did not happen: the server stopped in order.
     MeansNo,
 }
@@ -194,7 +192,7 @@ pub(crate) struct Violation {
 /// Whether a call had an effect, as far as its caller can tell.
 fn may_have_happened(entry: &Entry, silence: Silence) -> bool {
     match &entry.heard {
-        Heard::Nothing => silence != Silence::MeansNo,
+        Heard::Nothing => silence == Silence::MeansEither,
         Heard::Job(_) | Heard::Again(_) | Heard::Done { .. } => true,
         Heard::Refused { .. } => false,
     }
@@ -241,20 +239,17 @@ pub(crate) fn check_job(entries: &[&Entry], stored: Option<&Stored>, silence: Si
 
 /// The last checkpoint that was accepted is there, or a later one of which nobody knows whether it was.
 fn check_checkpoint(entries: &[&Entry], stored: Option<&str>, silence: Silence) -> Option<String> {
-    let (mut allowed, mut late) = (vec![None], Vec::new());
+    let mut allowed = vec![None];
     // Only the holder may, and a holder makes one call after the other.
     for entry in entries {
         match (&entry.asked, &entry.heard) {
             (Asked::Checkpoint { value, .. }, Heard::Done { .. }) => allowed = vec![Some(value.as_str())],
-            (Asked::Checkpoint { value, .. }, Heard::Nothing) => match silence {
-                Silence::MeansEither => allowed.push(Some(value)),
-                Silence::MayComeLate => late.push(Some(value.as_str())),
-                Silence::MeansNo => {}
-            },
+            (Asked::Checkpoint { value, .. }, Heard::Nothing) if silence == Silence::MeansEither => {
+                allowed.push(Some(value));
+            }
             _ => {}
         }
     }
-    allowed.extend(late);
     (!allowed.contains(&stored)).then(|| format!("its checkpoint is {stored:?}, it can be {allowed:?}"))
 }
 
@@ -446,8 +441,7 @@ fn check_explained(entries: &[&Entry], stored: &Stored, silence: Silence) -> Vec
             Some("released") => {
                 let delivered = entries.iter().any(|entry| {
                     matches!(&entry.asked, Asked::Claim { worker } if *worker == run.worker)
-                        // A repeated claim may have got it once more, after it was given back.
-                        && matches!(&entry.heard, Heard::Job(seen) | Heard::Again(seen) if seen.run.as_ref() == Some(run))
+                        && matches!(entry.heard, Heard::Job(_) | Heard::Again(_))
                 });
                 !delivered
                     || asked(
@@ -608,7 +602,7 @@ impl Register {
             let fates = self.asked.get(mark).map(Vec::as_slice).unwrap_or_default();
             let allowed = fates.iter().filter(|fate| match fate {
                 Fate::Made(_) => true,
-                Fate::Silent => silence != Silence::MeansNo,
+                Fate::Silent => silence == Silence::MeansEither,
                 Fate::Known | Fate::Refused => false,
             });
             if ids.len() > allowed.count() {
