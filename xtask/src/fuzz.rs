@@ -16,7 +16,7 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<ExitCode> {
     let options = options::parse(arguments, &["--seconds"])?;
     let seconds = options.numbers[0].unwrap_or(SECONDS);
     let targets = chosen(&all()?, &options.words)?;
-    if !command::answers(&["cargo", "+nightly", "--version"]) && !command::answers(NIGHTLY) {
+    if !command::answers(NIGHTLY) {
         return Ok(tool::not_run("fuzz", "there is no nightly toolchain: rustup toolchain install nightly"));
     }
     let program = match TOOL.provide() {
@@ -27,7 +27,10 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<ExitCode> {
     for target in &targets {
         println!("\n==> fuzz {target}: {seconds} s");
         let mut call = command::program(&program, &["run", target]);
-        call.env("RUSTUP_TOOLCHAIN", "nightly").env("CARGO_TARGET_DIR", system::root().join("target/fuzz"));
+        // The cargo that started us is a stable one, and it has told so.
+        call.env_remove("CARGO")
+            .env("RUSTUP_TOOLCHAIN", "nightly")
+            .env("CARGO_TARGET_DIR", system::root().join("target/fuzz"));
         // What is new goes beside the build; the committed corpus is only read.
         let fresh = system::root().join("target/fuzz/corpus").join(target);
         std::fs::create_dir_all(&fresh)?;

@@ -3,6 +3,7 @@
 //! Deliberately absent: anything that a plain cargo command does well, and every dependency the product does not
 //! have already. A chore that is not listed in [`HELP`] does not exist.
 
+mod bench;
 mod command;
 mod coverage;
 mod crash;
@@ -47,6 +48,7 @@ cargo xtask <command>
   instructions   what enqueue, claim and complete cost the committer, counted by callgrind
   sim            scripted clients, faults and time over the real engine, every answer predicted (sim/README.md)
                    --seeds N      how many; --minutes M instead; --help lists the rest
+  bench          Tagwerk beside its peers and its ceilings; `bench scale`: with millions of jobs; `bench help`
   planted [NAME…]  plants the faults of sim/planted one at a time in a copy; the simulator has to find each
                    --seeds N      within how many seeds (200)
   help           this text
@@ -79,6 +81,7 @@ fn dispatch(arguments: &[String]) -> anyhow::Result<ExitCode> {
         "instructions" => instructions::run(rest),
         "sim" => sim::run(rest),
         "planted" => planted::run(rest),
+        "bench" => bench::run(rest),
         "help" | "--help" | "-h" => {
             print!("{HELP}");
             Ok(ExitCode::SUCCESS)

@@ -49,6 +49,7 @@ const REQUIREMENTS: &[Requirement] = &[
     rust_component("fmt", &["cargo", "fmt", "--version"], "rustfmt"),
     rust_component("clippy", &["cargo", "clippy", "--version"], "clippy"),
     test_program("curl", &["curl", "--version"], "curl"),
+    test_program("faketime", &["faketime", "--version"], "faketime"),
     test_program("php", &["php", "--version"], "php-cli"),
     test_program("python3", &["python3", "--version"], "python3"),
     // Not its version: it may be there and not be allowed to look at processes.
@@ -58,6 +59,12 @@ const REQUIREMENTS: &[Requirement] = &[
         name: "schemathesis",
         probe: &["target/tools/python/bin/schemathesis", "--version"],
         source: Source::Python(tool::SCHEMATHESIS),
+        wanted_by: WantedBy::Tests,
+    },
+    Requirement {
+        name: "setpriv",
+        probe: &["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "true"],
+        source: Source::Right("run as root, with setpriv of util-linux"),
         wanted_by: WantedBy::Tests,
     },
     // In a name space of its own, so that nothing is left of the attempt.

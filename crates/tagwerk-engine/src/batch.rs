@@ -11,7 +11,7 @@ use crate::exec::claim::Wish;
 use crate::exec::retention::{RetentionReport, Sweep};
 use crate::exec::{calls, claim, enqueue, operate, retention, time};
 use crate::message::{EnqueueAnswer, Message};
-use crate::parked::Parked;
+use crate::parked::{Arrival, Parked};
 use crate::row::{Lane, TypeSettings};
 use crate::store::{StoreResult, Tx};
 use crate::work::{Effects, Env, View, Work};
@@ -174,7 +174,7 @@ fn worker_calls(work: &mut Work<'_>, command: &WorkCommand) -> StoreResult<WorkA
 /// Claims served out of those that wait, and what is left to the next batch.
 #[derive(Default)]
 pub(crate) struct Served {
-    pub(crate) answers: Vec<(usize, ClaimAnswer)>,
+    pub(crate) answers: Vec<(Arrival, ClaimAnswer)>,
     pub(crate) left: BTreeMap<Lane, usize>,
 }
 
@@ -184,10 +184,10 @@ fn serve_parked(work: &mut Work<'_>, around: &Surroundings<'_>) -> StoreResult<S
     let mut round = around.parked.round(&work.effects);
     let mut answers = Vec::new();
     loop {
-        let positions = around.parked.candidates(&round, work.env.now);
-        let claims: Vec<&Claim> = positions
+        let arrivals = around.parked.candidates(&round, work.env.now);
+        let claims: Vec<&Claim> = arrivals
             .iter()
-            .filter_map(|position| around.parked.get(*position))
+            .filter_map(|arrival| around.parked.get(*arrival))
             .map(|parked| &parked.claim)
             .collect();
         if claims.is_empty() {
@@ -195,9 +195,9 @@ fn serve_parked(work: &mut Work<'_>, around: &Surroundings<'_>) -> StoreResult<S
         }
         let wishes = wishes(&work.effects, &claims, around);
         let given = claim::serve(work, &wishes)?;
-        for ((position, claim), answer) in positions.into_iter().zip(claims).zip(given) {
-            round.tried(position, claim, &answer);
-            answers.push((position, answer));
+        for ((arrival, claim), answer) in arrivals.into_iter().zip(claims).zip(given) {
+            round.tried(arrival, claim, &answer);
+            answers.push((arrival, answer));
         }
     }
 }

@@ -125,7 +125,7 @@ pub struct PayloadWrite {
 }
 
 /// Which jobs a claim may take. An empty list lets nothing pass.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Filter {
     /// Names of queues; `None` = all.
     pub queues: Option<Vec<String>>,

@@ -45,6 +45,10 @@ pub(crate) fn store_error(error: &rusqlite::Error) -> StoreError {
     let (Some(code), extended) = (error.sqlite_error_code(), extended_code(error)) else {
         return StoreError::Other(error.to_string());
     };
+    // There was no room for the log's index, which SQLite tells as an error of the disk.
+    if extended == rusqlite::ffi::SQLITE_IOERR_SHMSIZE {
+        return StoreError::Full;
+    }
     match code {
         ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => StoreError::Busy,
         ErrorCode::DiskFull => StoreError::Full,

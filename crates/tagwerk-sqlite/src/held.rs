@@ -96,9 +96,11 @@ fn lock_beside(opening: &Opening<'_>) -> Result<File, OpenError> {
     let holder = if read.is_ok() && !holder.is_empty() { holder.trim() } else { "another process" };
     lock_file(opening, &file, holder)?;
     let write = |file: &mut File| {
-        file.set_len(0)?;
+        // Over what is there: on a full disk there is no room for it anew.
         file.rewind()?;
-        writeln!(file, "process {}", std::process::id())
+        writeln!(file, "process {}", std::process::id())?;
+        let length = file.stream_position()?;
+        file.set_len(length)
     };
     write(&mut file).map_err(|error| opening.io(error))?;
     Ok(file)

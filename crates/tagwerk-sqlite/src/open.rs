@@ -108,6 +108,12 @@ pub enum OpenError {
         /// The file.
         path: PathBuf,
     },
+    /// There is no room for the file, its log or the log's index.
+    #[error("the disk that holds {path} is full; free some space and start again")]
+    Full {
+        /// The file.
+        path: PathBuf,
+    },
     /// The file is on a file system on which SQLite's log would be damaged.
     #[error("{path} is on a network file system ({kind}); SQLite needs a local disk, move the store there")]
     NetworkFileSystem {
@@ -209,6 +215,7 @@ impl Opening<'_> {
                 OpenError::ReadOnly { path: self.path() }
             }
             ErrorKind::NotFound => OpenError::NoFolder { path: self.path() },
+            ErrorKind::StorageFull => OpenError::Full { path: self.path() },
             _ => OpenError::Io { path: self.path(), error },
         }
     }
@@ -217,14 +224,21 @@ impl Opening<'_> {
         match error.sqlite_error_code() {
             Some(ErrorCode::NotADatabase) => OpenError::NotADatabase { path: self.path() },
             Some(ErrorCode::ReadOnly | ErrorCode::CannotOpen) => OpenError::ReadOnly { path: self.path() },
-            _ => OpenError::Store { path: self.path(), error: crate::error::store_error(error) },
+            _ => self.store(crate::error::store_error(error)),
         }
     }
 
     fn fail(&self, fail: Fail) -> OpenError {
         match fail {
             Fail::Sql(error) => self.sql(&error),
-            other => OpenError::Store { path: self.path(), error: other.into() },
+            other => self.store(other.into()),
+        }
+    }
+
+    fn store(&self, error: StoreError) -> OpenError {
+        match error {
+            StoreError::Full => OpenError::Full { path: self.path() },
+            error => OpenError::Store { path: self.path(), error },
         }
     }
 

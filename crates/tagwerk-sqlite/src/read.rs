@@ -99,10 +99,13 @@ impl SqliteReaders {
     }
 
     /// Opens the first connection, to see whether the file can be read. A store in a folder that cannot be written has no
-    /// place for the log's index; if there is no log either, nobody serves it and it is read as it is.
+    /// place for the log's index; if there is no log either, nobody serves it and it is read as it is. So is a file that nobody
+    /// may write: SQLite would leave a log and an index with the same mode, in which the next server could not write.
     pub(crate) fn probe(mut self) -> Res<Self> {
+        let sealed = std::fs::metadata(&self.path).is_ok_and(|facts| facts.permissions().readonly());
+        self.is_immutable = sealed && !beside(&self.path, "-wal").exists();
         let (slot, is_immutable) = match self.open() {
-            Ok(slot) => (slot, false),
+            Ok(slot) => (slot, self.is_immutable),
             Err(Fail::Sql(error))
                 if error.sqlite_error_code() == Some(rusqlite::ErrorCode::CannotOpen)
                     && !beside(&self.path, "-wal").exists() =>

@@ -63,7 +63,23 @@ const BORDERS: &[Border] = &[
             "tempfile",
         ]),
     },
+    Border { name: "tagwerk-bench", may_see: Sight::Only(OF_BENCH) },
     Border { name: "xtask", may_see: Sight::Only(&["anyhow", "serde_json", "toml"]) },
+];
+
+/// What the bench may see: libraries that the product has, and nothing of the product, which it calls from outside.
+const OF_BENCH: &[&str] = &[
+    "anyhow",
+    "axum",
+    "hyper",
+    "hyper-util",
+    "jiff",
+    "rusqlite",
+    "rustix",
+    "serde",
+    "serde_json",
+    "tokio",
+    "tower",
 ];
 
 /// A dependency as cargo reports it.

@@ -17,6 +17,7 @@ const RIM: &[(&str, &[Sense])] = &[
     ("crates/tagwerk/src/system.rs", &[Sense::Clock, Sense::Entropy, Sense::Environment]),
     ("crates/tagwerk/src/config.rs", &[Sense::Environment]),
     ("sim/src/system.rs", &[Sense::Clock]),
+    ("bench/src/system.rs", &[Sense::Clock]),
     ("xtask/src/system.rs", &[Sense::Clock, Sense::Environment]),
 ];
 

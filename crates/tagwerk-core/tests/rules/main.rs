@@ -17,4 +17,5 @@ mod report;
 mod retention;
 mod retry;
 mod setback;
+mod time;
 mod tokenless;

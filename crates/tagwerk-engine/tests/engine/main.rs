@@ -13,3 +13,4 @@ mod reports;
 mod retention;
 mod rig;
 mod times;
+mod waits;

@@ -101,3 +101,11 @@ fn f051_a_foreign_writer_makes_the_store_busy_and_no_more() {
     other.execute_batch("COMMIT").expect("the end");
     assert_eq!(write(&mut place.store, |tx| add(tx, &[job()])).len(), 1);
 }
+
+/// SQLite calls it an error of the disk.
+#[test]
+fn f052_no_room_for_the_index_of_the_log_is_a_full_disk() {
+    let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_IOERR_SHMSIZE);
+    let error = crate::error::store_error(&rusqlite::Error::SqliteFailure(code, None));
+    assert!(matches!(error, StoreError::Full), "{error:?}");
+}

@@ -40,6 +40,12 @@ use report::{Backlog, FORMAT, Left, Outcome, Report, Shape};
 use wire::Target;
 use world::{Lane, Room, World};
 
+/// Calls at the same time: a connection each, and the server takes 10,000.
+const WORKERS_MAX: u16 = 8_000;
+
+/// With what is added to it, a queue's name has at most 64 bytes.
+const NAME_MAX_BYTES: usize = 40;
+
 const HELP: &str = "Examples:
   tagwerk bench
   tagwerk bench --scenario enqueue --in-flight 1,64 --jobs 50000
@@ -65,9 +71,12 @@ pub(crate) struct Bench {
     /// What to measure; several with commas. All, if not given
     #[arg(long = "scenario", value_name = "NAMES", value_enum, value_delimiter = ',')]
     scenarios: Vec<Scenario>,
-    /// Jobs that count in each scenario [default: 20000; in bulk 100000; latency 500]
+    /// Jobs that count in each scenario but `latency` [default: 20000; in bulk 100000]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
     jobs: Option<u64>,
+    /// Jobs that count in `latency`
+    #[arg(long, value_name = "N", default_value_t = 500, value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    samples: u64,
     /// Jobs before them that do not count [default: a tenth]
     #[arg(long, value_name = "N")]
     warm_up: Option<u64>,
@@ -75,13 +84,13 @@ pub(crate) struct Bench {
     #[arg(long, value_name = "TIME", value_parser = seconds, default_value = "30s")]
     time: Seconds,
     /// Calls at the same time, for `enqueue`; one run for each number
-    #[arg(long, value_name = "NUMBERS", value_delimiter = ',', default_values_t = [64, 512])]
+    #[arg(long, value_name = "NUMBERS", value_delimiter = ',', default_values_t = [64, 512], value_parser = workers)]
     in_flight: Vec<u16>,
     /// Workers of `drain-single`
-    #[arg(long, value_name = "N", default_value_t = 64)]
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = workers)]
     workers: u16,
     /// Workers of `drain-bulk`, connections of `bulk-json`
-    #[arg(long, value_name = "N", default_value_t = 4)]
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = workers)]
     bulk_workers: u16,
     /// Jobs of a claim and report of `drain-bulk`
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=1_000))]
@@ -102,7 +111,7 @@ pub(crate) struct Bench {
     #[arg(long, value_name = "PLACE", value_enum, default_value_t = Place::Same)]
     backlog_in: Place,
     /// Begin of the names of queue and type
-    #[arg(long, value_name = "NAME", default_value = "bench")]
+    #[arg(long, value_name = "NAME", default_value = "bench", value_parser = name)]
     name: String,
     /// Process of the server, to tell its processor time (Linux, same machine)
     #[arg(long, value_name = "PID")]
@@ -172,16 +181,18 @@ impl Bench {
             std::process::exit(130);
         });
         let report = self.measure(&world).await?;
+        let exit = if report.measured() { Exit::Done } else { Exit::Refused };
         if self.json {
             let text =
                 serde_json::to_string(&report).map_err(|error| Failure::machine(error.to_string(), ""))?;
-            return show::print(&text);
+            show::print(&text)?;
+            return Ok(exit);
         }
         show::print(&report.table())?;
         for line in report.remarks() {
             note(&line);
         }
-        Ok(Exit::Done)
+        Ok(exit)
     }
 
     fn world(&self, target: Target, stopped: watch::Receiver<bool>) -> Result<World, Failure> {
@@ -242,8 +253,7 @@ impl Bench {
         })
     }
 
-    fn plan(&self, usual: u64) -> Plan {
-        let jobs = self.jobs.unwrap_or(usual);
+    fn plan(&self, jobs: u64) -> Plan {
         Plan { jobs, warm_up: self.warm_up.unwrap_or(jobs / 10) }
     }
 
@@ -261,7 +271,9 @@ impl Bench {
             floor: None,
         };
         let (workers, many) = (usize::from(self.workers), usize::from(self.bulk_workers));
-        let (single, bulk, idle) = (self.plan(20_000), self.plan(100_000), self.plan(500));
+        let (single, bulk) =
+            (self.plan(self.jobs.unwrap_or(20_000)), self.plan(self.jobs.unwrap_or(100_000)));
+        let idle = self.plan(self.samples);
         let outcome = match scenario {
             Scenario::Enqueue => {
                 for in_flight in &self.in_flight {
@@ -361,6 +373,21 @@ impl Scenario {
             Self::Latency => "from sending POST /jobs to the answer of a claim that waits",
         }
     }
+}
+
+/// Calls at the same time.
+fn workers(text: &str) -> Result<u16, String> {
+    let number = text.parse().ok().filter(|number| (1..=WORKERS_MAX).contains(number));
+    number.ok_or_else(|| format!("must be a number from 1 to {WORKERS_MAX}"))
+}
+
+/// A name that fits with what is added to it, and needs no quotes anywhere.
+fn name(text: &str) -> Result<String, String> {
+    let is_good = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    if (1..=NAME_MAX_BYTES).contains(&text.len()) && text.bytes().all(is_good) {
+        return Ok(text.to_owned());
+    }
+    Err(format!("must be 1 to {NAME_MAX_BYTES} letters, digits, - or _"))
 }
 
 /// A bar for people who watch, or a hidden one.

@@ -50,12 +50,23 @@ impl Serve {
                 let code = error.downcast_ref::<StartError>().map_or(1, StartError::code);
                 Err(Failure::Told(Told {
                     exit: Exit::Serve(code),
-                    message: format!("{error:#}"),
+                    message: with_causes(&error),
                     advice: String::new(),
                 }))
             }
         }
     }
+}
+
+/// The error and its causes, as far as it does not name them itself.
+fn with_causes(error: &anyhow::Error) -> String {
+    let mut told = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !told.contains(&cause) {
+            told = format!("{told}: {cause}");
+        }
+    }
+    told
 }
 
 impl ShowConfig {

@@ -30,9 +30,24 @@ pub(crate) struct Options {
     store: Option<String>,
     args: Vec<String>,
     env: Vec<(String, String)>,
+    /// The program, with what runs it; empty: the binary.
+    under: Vec<String>,
 }
 
 impl Options {
+    /// Another program, with what runs it before it: `setpriv … /path/of/tagwerk`.
+    pub(crate) fn under(mut self, words: Vec<String>) -> Self {
+        self.under = words;
+        self
+    }
+
+    /// `tagwerk` with these arguments in this folder, as these options say.
+    fn command(&self, dir: &Path, args: &[&str]) -> Command {
+        let Some((program, rest)) = self.under.split_first() else { return tagwerk(dir, args) };
+        let rest: Vec<&str> = rest.iter().map(String::as_str).chain(args.iter().copied()).collect();
+        run(program, (dir, &rest))
+    }
+
     /// A setting, `max_retries=0`.
     pub(crate) fn set(mut self, setting: &str) -> Self {
         self.args.extend(["--set".to_owned(), setting.to_owned()]);
@@ -54,7 +69,11 @@ impl Options {
 
 /// `tagwerk` with these arguments in this folder, with nothing of the caller's environment that configures it.
 pub(crate) fn tagwerk(dir: &Path, args: &[&str]) -> Command {
-    let mut command = Command::new(BINARY);
+    run(BINARY, (dir, args))
+}
+
+fn run(program: &str, (dir, args): (&Path, &[&str])) -> Command {
+    let mut command = Command::new(program);
     for (name, _) in std::env::vars() {
         if name.starts_with("TAGWERK_") {
             command.env_remove(name);
@@ -103,6 +122,16 @@ impl Server {
     /// Its database file.
     pub(crate) fn file(&self) -> PathBuf {
         self.dir.path().join("tagwerk.db")
+    }
+
+    /// Its store, as `--store` takes it.
+    pub(crate) fn store(&self) -> String {
+        store_of(&self.options)
+    }
+
+    /// The same program in its folder, with other arguments.
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
+        self.options.command(self.dir(), args)
     }
 
     /// Where it listens.
@@ -228,11 +257,15 @@ fn log_file(dir: &Path) -> PathBuf {
     dir.join("server.log")
 }
 
+fn store_of(options: &Options) -> String {
+    format!("sqlite:{}", options.store.as_deref().unwrap_or("tagwerk.db"))
+}
+
 /// Starts a server and waits until it says where it listens.
 fn launch(dir: &Path, options: &Options) -> (Process, SocketAddr) {
     let log: File = OpenOptions::new().create(true).append(true).open(log_file(dir)).expect("a log file");
-    let store = format!("sqlite:{}", options.store.as_deref().unwrap_or("tagwerk.db"));
-    let mut command = tagwerk(dir, &["serve", "--listen", "127.0.0.1:0", "--store", &store]);
+    let store = store_of(options);
+    let mut command = options.command(dir, &["serve", "--listen", "127.0.0.1:0", "--store", &store]);
     command.args(&options.args).envs(options.env.iter().map(|(name, value)| (name, value)));
     let mut child = command.stdout(Stdio::piped()).stderr(log).spawn().expect("the binary");
     let mut stdout = BufReader::new(child.stdout.take().expect("its stdout"));

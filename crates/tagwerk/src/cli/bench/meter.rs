@@ -124,7 +124,9 @@ impl Meter {
         }
         let mut state = self.state();
         let first = state.taken;
-        let jobs = jobs.min(self.plan.total().saturating_sub(first));
+        // A call that counts has no jobs in it that do not.
+        let end = if first < self.plan.warm_up { self.plan.warm_up } else { self.plan.total() };
+        let jobs = jobs.min(end.saturating_sub(first));
         state.taken += jobs;
         self.world.bar.inc(jobs);
         (jobs > 0).then_some((first, jobs))

@@ -159,6 +159,11 @@ impl Outcome {
 }
 
 impl Report {
+    /// Whether every scenario has measured something, or somebody did not let it.
+    pub(super) fn measured(&self) -> bool {
+        self.interrupted || self.scenarios.iter().all(|outcome| outcome.jobs > 0)
+    }
+
     /// What people should know besides.
     pub(super) fn remarks(&self) -> Vec<String> {
         let mut lines = Vec::new();

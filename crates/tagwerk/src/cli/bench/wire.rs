@@ -168,7 +168,8 @@ impl Wire {
         while self.buffer.len() < length {
             self.fill().await?;
         }
-        self.body.extend(self.buffer.drain(..length));
+        self.body.extend_from_slice(self.buffer.get(..length).unwrap_or_default());
+        self.buffer.drain(..length);
         Ok(())
     }
 

@@ -134,3 +134,63 @@ impl HttpBody for PieceBody {
         Poll::Ready(piece.map(|piece| Ok(Frame::data(piece))))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+    use std::pin::pin;
+
+    use tagwerk_api::problem::Code;
+
+    use super::*;
+
+    fn refuse(told: &mut Told, bytes: usize) {
+        // What stands around the text has less than 300 bytes.
+        told.refused(1, Problem::new(Code::InvalidJson, "x".repeat(bytes)));
+    }
+
+    #[tokio::test]
+    async fn a_piece_goes_out_from_its_size_on() {
+        let (pieces, mut sent) = mpsc::channel(limits::STREAM_PIECES_MAX);
+        let mut told = Told::all(pieces);
+        refuse(&mut told, 10);
+        let around = told.text.len() - 10;
+        told.send_if_large().await;
+        assert!(sent.try_recv().is_err(), "small");
+        told.send().await;
+        assert_eq!(sent.try_recv().unwrap().len(), around + 10);
+        refuse(&mut told, limits::STREAM_PIECE_BYTES - around - 1);
+        told.send_if_large().await;
+        assert!(sent.try_recv().is_err(), "a byte is missing");
+        told.text.push(b' ');
+        told.send_if_large().await;
+        assert_eq!(sent.try_recv().unwrap().len(), limits::STREAM_PIECE_BYTES);
+    }
+
+    #[tokio::test]
+    async fn so_many_pieces_wait_for_a_slow_client_and_no_more() {
+        let (pieces, mut sent) = mpsc::channel(limits::STREAM_PIECES_MAX);
+        let mut told = Told::all(pieces);
+        for _ in 0..limits::STREAM_PIECES_MAX {
+            refuse(&mut told, 10);
+            told.send().await;
+        }
+        refuse(&mut told, 10);
+        let mut one_more = pin!(told.send());
+        let polled = poll_fn(|context| Poll::Ready(one_more.as_mut().poll(context))).await;
+        assert!(polled.is_pending());
+        assert!(sent.recv().await.is_some());
+        one_more.await;
+    }
+
+    #[tokio::test]
+    async fn a_client_that_does_not_read_along_is_told_at_the_end() {
+        let mut told = Told::refused_only();
+        refuse(&mut told, 2 * limits::STREAM_PIECE_BYTES);
+        told.send_if_large().await;
+        told.send().await;
+        let text = told.end(None).await;
+        assert_eq!(text.split(|byte| *byte == b'\n').count(), 3, "two lines and what is behind the last");
+        assert!(text.ends_with(b"{\"done\":true,\"created\":0,\"existing\":0,\"refused\":1}\n"));
+    }
+}

@@ -20,6 +20,8 @@ pub(crate) struct Shared {
     pub(crate) log: Log,
     /// How long a client waits for an answer.
     pub(crate) patience: std::time::Duration,
+    /// Codes of 503 that are no surprise in this run.
+    pub(crate) expected: &'static [&'static str],
 }
 
 /// A call that was made.
@@ -34,6 +36,11 @@ impl Sent {
     /// The answer's body, if it was a success.
     pub(crate) fn success(&self) -> Option<Value> {
         self.answer.as_ref().filter(|answer| answer.status < 300).map(Answer::json)
+    }
+
+    /// The answer, if it was a refusal.
+    pub(crate) fn refused(&self) -> Option<&Answer> {
+        self.answer.as_ref().filter(|answer| answer.status >= 300)
     }
 
     /// Whether there was no answer.
@@ -156,7 +163,9 @@ impl<'a> Hand<'a> {
     pub(crate) fn refused(&self, status: u16, problem: &Value) -> Heard {
         let code = text(&problem["code"]).to_owned();
         let known = matches!(status, 404 | 409)
-            || (status == 503 && ["draining", "overloaded", "store-busy"].contains(&code.as_str()));
+            || (status == 503
+                && (["draining", "overloaded", "store-busy"].contains(&code.as_str())
+                    || self.shared.expected.contains(&code.as_str())));
         if !known {
             self.shared.log.surprise(format!("client {}: {status} {problem}", self.number));
         }

@@ -16,7 +16,7 @@ use super::roles::{Gossip, Role};
 use super::{Depth, EndOfRun, correct, drain, report, seed, verify};
 use crate::server::Server;
 use crate::support::dice::Dice;
-use crate::support::{pass, setting};
+use crate::support::{linger, setting};
 
 /// When a client has had enough of a silent connection: longer than any of them waits for an answer, and than the machine
 /// needs for one.
@@ -34,7 +34,7 @@ fn f003_cut_at_random_moments_everything_is_kept_and_nothing_is_done_twice() {
     eprintln!("{rounds} rounds of {cuts} cuts, TAGWERK_CRASH_SEED={seed}");
     let server = Server::start();
     let proxy = Proxy::new(server.addr(), || (Cut::None, End::Fin));
-    let shared = Shared { gate: Gate::new(), log: Log::default(), patience: PATIENCE };
+    let shared = Shared { gate: Gate::new(), log: Log::default(), patience: PATIENCE, expected: &[] };
     let (gossip, mut known) = (Gossip::default(), Knowledge::new(Silence::MeansEither));
     std::thread::scope(|scope| {
         for number in 0..clients {
@@ -50,7 +50,7 @@ fn f003_cut_at_random_moments_everything_is_kept_and_nothing_is_done_twice() {
             enough.recv_timeout(Duration::from_mins(1)).expect("so many cuts within a minute");
             shared.gate.close();
             // What was cut off and is still on its way to the committer comes before this.
-            pass(&mut server.client(), 0.1);
+            linger(&mut server.client(), 0.1);
             shared.log.past.still();
             let depth = if round == rounds { Depth::Whole } else { Depth::Touched };
             let found = verify(&server, &shared, &mut known, depth);

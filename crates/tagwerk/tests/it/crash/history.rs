@@ -79,7 +79,8 @@ impl Recorder {
     /// Everything so far.
     pub(crate) fn history(&self, silence: model::Silence) -> History {
         let silence = match silence {
-            model::Silence::MeansEither => Silence::MeansEither,
+            // When it happened is for the checker to find, up to the moment from which on nothing was under way.
+            model::Silence::MeansEither | model::Silence::MayComeLate => Silence::MeansEither,
             model::Silence::MeansNo => Silence::MeansNo,
         };
         let stopped_ns = self.stopped_ns.lock().expect("no client panicked").clone();

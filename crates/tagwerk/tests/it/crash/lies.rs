@@ -169,7 +169,7 @@ fn found(lie: Lie) -> (Contradiction, i64) {
     eprintln!("{lie:?}, TAGWERK_CRASH_SEED={seed}");
     let server = Server::start();
     let (addr, told) = Liar::before(server.addr(), lie);
-    let shared = Shared { gate: Gate::new(), log: Log::default(), patience: PATIENCE };
+    let shared = Shared { gate: Gate::new(), log: Log::default(), patience: PATIENCE, expected: &[] };
     let gossip = Gossip::default();
     let job = std::thread::scope(|scope| {
         let end = EndOfRun(&shared.gate);

@@ -15,6 +15,7 @@
 mod client;
 mod cut;
 mod cut_at_random;
+mod full;
 mod gate;
 mod history;
 mod lies;
@@ -104,7 +105,7 @@ impl Run {
             seed,
             seconds: setting("TAGWERK_CRASH_SECONDS", 1.0),
             server: Server::start(),
-            shared: Shared { gate: Gate::new(), log: Log::default(), patience: PATIENCE },
+            shared: Shared { gate: Gate::new(), log: Log::default(), patience: PATIENCE, expected: &[] },
             gossip: Gossip::default(),
             known: Knowledge::new(silence),
         }
@@ -237,8 +238,7 @@ fn settled_as_before(client: &mut Client, known: &Knowledge) -> Vec<Violation> {
 
 /// `tagwerk check`, beside the running server.
 fn check_command(server: &Server) -> Option<Violation> {
-    let output =
-        tagwerk(server.dir(), &["check", "--store", "sqlite:tagwerk.db"]).output().expect("the binary");
+    let output = tagwerk(server.dir(), &["check", "--store", &server.store()]).output().expect("the binary");
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     (output.status.code() != Some(0)).then(|| Violation {
         id: None,

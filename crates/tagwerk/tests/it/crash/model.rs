@@ -176,6 +176,8 @@ pub(crate) struct Stored {
 pub(crate) enum Silence {
     /// It happened wholly or not at all: the server was killed.
     MeansEither,
+    /// It happens wholly or not at all, perhaps later than what its client asked for next: the server stood still.
+    MayComeLate,
     /// It did not happen: the server stopped in order.
     MeansNo,
 }
@@ -192,7 +194,7 @@ pub(crate) struct Violation {
 /// Whether a call had an effect, as far as its caller can tell.
 fn may_have_happened(entry: &Entry, silence: Silence) -> bool {
     match &entry.heard {
-        Heard::Nothing => silence == Silence::MeansEither,
+        Heard::Nothing => silence != Silence::MeansNo,
         Heard::Job(_) | Heard::Again(_) | Heard::Done { .. } => true,
         Heard::Refused { .. } => false,
     }
@@ -239,17 +241,20 @@ pub(crate) fn check_job(entries: &[&Entry], stored: Option<&Stored>, silence: Si
 
 /// The last checkpoint that was accepted is there, or a later one of which nobody knows whether it was.
 fn check_checkpoint(entries: &[&Entry], stored: Option<&str>, silence: Silence) -> Option<String> {
-    let mut allowed = vec![None];
+    let (mut allowed, mut late) = (vec![None], Vec::new());
     // Only the holder may, and a holder makes one call after the other.
     for entry in entries {
         match (&entry.asked, &entry.heard) {
             (Asked::Checkpoint { value, .. }, Heard::Done { .. }) => allowed = vec![Some(value.as_str())],
-            (Asked::Checkpoint { value, .. }, Heard::Nothing) if silence == Silence::MeansEither => {
-                allowed.push(Some(value));
-            }
+            (Asked::Checkpoint { value, .. }, Heard::Nothing) => match silence {
+                Silence::MeansEither => allowed.push(Some(value)),
+                Silence::MayComeLate => late.push(Some(value.as_str())),
+                Silence::MeansNo => {}
+            },
             _ => {}
         }
     }
+    allowed.extend(late);
     (!allowed.contains(&stored)).then(|| format!("its checkpoint is {stored:?}, it can be {allowed:?}"))
 }
 
@@ -441,7 +446,8 @@ fn check_explained(entries: &[&Entry], stored: &Stored, silence: Silence) -> Vec
             Some("released") => {
                 let delivered = entries.iter().any(|entry| {
                     matches!(&entry.asked, Asked::Claim { worker } if *worker == run.worker)
-                        && matches!(entry.heard, Heard::Job(_) | Heard::Again(_))
+                        // A repeated claim may have got it once more, after it was given back.
+                        && matches!(&entry.heard, Heard::Job(seen) | Heard::Again(seen) if seen.run.as_ref() == Some(run))
                 });
                 !delivered
                     || asked(
@@ -602,7 +608,7 @@ impl Register {
             let fates = self.asked.get(mark).map(Vec::as_slice).unwrap_or_default();
             let allowed = fates.iter().filter(|fate| match fate {
                 Fate::Made(_) => true,
-                Fate::Silent => silence == Silence::MeansEither,
+                Fate::Silent => silence != Silence::MeansNo,
                 Fate::Known | Fate::Refused => false,
             });
             if ids.len() > allowed.count() {

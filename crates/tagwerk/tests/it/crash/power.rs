@@ -333,3 +333,21 @@ fn f003_after_a_power_cut_everything_acknowledged_is_there() {
     assert!(cuts > 0 && in_the_middle > 0, "nothing was under way: {cuts} {in_the_middle}");
     story.assert_kept(&Files::read(&story.server), &Underway::Complete(Vec::new()));
 }
+
+/// What it could not find would not be proved by it.
+#[test]
+fn the_loss_of_what_was_acknowledged_is_found() {
+    let mut story = Story::new(1);
+    story.go_on();
+    let before = Files::read(&story.server);
+    story.go_on();
+    let after = Files::read(&story.server);
+    assert_eq!(before.generation(), after.generation());
+    let lost = Files { db: before.db.clone(), wal: after.wal[..before.committed()].to_vec() };
+    let nothing = Underway::Complete(Vec::new());
+    let found = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| story.assert_kept(&lost, &nothing)));
+    let said = found.expect_err("the loss was not found");
+    let said = said.downcast_ref::<String>().map(String::as_str).unwrap_or_default();
+    assert!(said.contains("was acknowledged"), "{said}");
+    story.assert_kept(&after, &nothing);
+}

@@ -4,8 +4,15 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use super::client::{Hand, Shared};
+use super::gate::Gate;
+use super::log::{Knowledge, Log};
+use super::model::Silence;
+use super::roles::{Gossip, Role};
+use super::{Depth, EndOfRun, correct, drain, report, seed, verify};
 use crate::server::Server;
-use crate::support::{Held, claim_all, enqueue_all, list, nothing_in};
+use crate::support::dice::Dice;
+use crate::support::{Held, claim_all, enqueue_all, linger, list, nothing_in, setting};
 
 /// Longer than the gap from which leases are moved, and than the leases.
 const AWAY: Duration = Duration::from_millis(3_600);
@@ -54,4 +61,48 @@ fn a_server_that_was_down_moves_live_leases() {
     std::thread::sleep(AWAY); // tidy: sleep because nothing signals while no server is there
     server.start_again();
     assert_still_held(&server, &held);
+}
+
+/// When a client has had enough. Shorter than the pause, longer than any of them waits for an answer.
+const PATIENCE: Duration = Duration::from_millis(1_800);
+
+/// Clients do not hear from it, go away, come back and ask again. What they had asked for is done all the same when it goes on,
+/// and all of it once.
+#[test]
+fn a_server_that_stands_still_under_load_does_everything_once() {
+    let (rounds, seed): (u32, u64) = (setting::<u32>("TAGWERK_CRASH_ROUNDS", 8).div_ceil(8), seed());
+    eprintln!("{rounds} rounds, TAGWERK_CRASH_SEED={seed}");
+    let server = Server::start();
+    let shared = Shared { gate: Gate::new(), log: Log::default(), patience: PATIENCE, expected: &[] };
+    let (gossip, mut known) = (Gossip::default(), Knowledge::new(Silence::MayComeLate));
+    std::thread::scope(|scope| {
+        for number in 0..32 {
+            let dice = Dice::new(seed, 1 + u64::try_from(number).expect("a number"));
+            let (hand, gossip) = (Hand::new(number, dice, &shared), &gossip);
+            scope.spawn(move || Role::of(number).play(hand, gossip));
+        }
+        let end = EndOfRun(&shared.gate);
+        let mut client = server.client();
+        for round in 1..=rounds {
+            shared.gate.open(server.addr());
+            linger(&mut client, 0.5);
+            server.stand_still();
+            std::thread::sleep(AWAY); // tidy: sleep because nothing signals while the server stands still
+            server.signal("CONT");
+            linger(&mut client, 0.5);
+            shared.gate.close();
+            // What was asked before is taken before this.
+            linger(&mut client, 0.2);
+            shared.log.past.still();
+            let found = verify(&server, &shared, &mut known, Depth::Whole);
+            report(&found, &server, &known, (seed, round));
+            correct(&server, &gossip);
+        }
+        drop(end);
+    });
+    let silent: i64 = known.tallies().map(|(_, tally)| tally.silent).sum();
+    assert!(silent > 0, "nobody lost patience");
+    shared.log.past.must_be_explained(known.silence(), ("stalled", seed));
+    drain(&server);
+    assert!(!server.log().contains("panicked"), "the server panicked");
 }

@@ -89,10 +89,10 @@ pub(crate) fn read(client: &mut Client, id: i64, past: &Recorder) -> Option<Stor
     }
 }
 
-/// The payload says how the job was sent.
+/// The payload says how the job was sent; its `filler` only takes room.
 fn assert_as_sent(job: &Value) {
     let sent = job["payload"].as_object().unwrap_or_else(|| panic!("no payload: {job}"));
-    for (field, value) in sent {
+    for (field, value) in sent.iter().filter(|(field, _)| *field != "filler") {
         assert_eq!(&job[field], value, "{field} of {job}");
     }
 }

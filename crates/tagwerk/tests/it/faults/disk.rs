@@ -95,45 +95,16 @@ mod needs_sqlite3 {
 /// Mounting needs rights, and the superuser is let through where a file is read-only.
 mod needs_tmpfs {
     use super::*;
-
-    /// A small disk.
-    struct Disk(tempfile::TempDir);
-
-    impl Disk {
-        fn new(size: &str) -> Self {
-            let dir = tempfile::tempdir().expect("a folder");
-            run("mount", &["-t", "tmpfs", "-o", &format!("size={size}"), "tmpfs", &path(dir.path())]);
-            Self(dir)
-        }
-
-        fn remount(&self, how: &str) {
-            run("mount", &["-o", &format!("remount,{how}"), &path(self.0.path())]);
-        }
-    }
-
-    impl Drop for Disk {
-        fn drop(&mut self) {
-            run("umount", &["--lazy", &path(self.0.path())]);
-        }
-    }
-
-    fn path(path: &Path) -> String {
-        path.to_str().expect("UTF-8").to_owned()
-    }
-
-    fn run(program: &str, args: &[&str]) {
-        let output = std::process::Command::new(program).args(args).output().expect(program);
-        assert!(output.status.success(), "{program} {args:?}: {}", String::from_utf8_lossy(&output.stderr));
-    }
+    use crate::support::disk::Disk;
 
     /// A full disk was not told apart from other errors: one retry and one report each second, tens of thousands. And a
     /// lock was taken in one store while the insert into another failed: the key was blocked and the job never there.
     #[test]
     fn f037_f052_a_full_disk_refuses_says_so_once_and_loses_nothing() {
         let disk = Disk::new("24m");
-        let ballast = disk.0.path().join("ballast");
+        let ballast = disk.path().join("ballast");
         std::fs::write(&ballast, vec![1; 4 << 20]).expect("ballast");
-        let mut server = Server::with(Options::default().store(&path(&disk.0.path().join("tagwerk.db"))));
+        let mut server = Server::with(Options::default().store(&disk.file("tagwerk.db")));
         let mut client = server.client();
         let held_id = enqueue(&mut client, &json!({"type": "held", "queue": "held"}));
         let held = take(&mut client, "w", "held");
@@ -178,7 +149,7 @@ mod needs_tmpfs {
         server.restart();
         let jobs = list(&mut server.client(), "?queue=q");
         assert_eq!(jobs.iter().map(|job| job["id"].clone()).collect::<Vec<_>>(), accepted);
-        let store = format!("sqlite:{}", path(&disk.0.path().join("tagwerk.db")));
+        let store = format!("sqlite:{}", disk.file("tagwerk.db"));
         let check =
             tagwerk(server.dir(), &["check", "--integrity", "--store", &store]).output().expect("the binary");
         assert_eq!(check.status.code(), Some(0), "{}", String::from_utf8_lossy(&check.stdout));
@@ -187,12 +158,12 @@ mod needs_tmpfs {
     #[test]
     fn a_disk_that_becomes_read_only_refuses_writes_and_still_reads() {
         let disk = Disk::new("32m");
-        let file = path(&disk.0.path().join("tagwerk.db"));
+        let file = disk.file("tagwerk.db");
         let mut server = Server::with(Options::default().store(&file));
         let id = enqueue(&mut server.client(), &json!({"type": "t", "payload": "kept"}));
         assert!(server.terminate().success());
         disk.remount("ro");
-        let said = refused(disk.0.path(), "tagwerk.db");
+        let said = refused(disk.path(), "tagwerk.db");
         assert!(said.contains("read-only"), "{said}");
         disk.remount("rw");
         assert_kept(&mut server, id);

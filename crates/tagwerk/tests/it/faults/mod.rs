@@ -4,11 +4,11 @@
 //!
 //! | fault | test |
 //! |---|---|
-//! | f003 | `crash::f003_f007_f023_killed_at_random_moments_the_server_keeps_everything_it_acknowledged` |
+//! | f003 | `crash::f003_f007_f023_killed_at_random_moments_the_server_keeps_everything_it_acknowledged`; with the power: `crash::power::f003_after_a_power_cut_everything_acknowledged_is_there`; with the connection: `crash::cut_at_random::f003_cut_at_random_moments_everything_is_kept_and_nothing_is_done_twice` |
 //! | f004 | `faults::lost::f004_a_job_whose_server_and_worker_died_is_run_again` |
 //! | f005 | `faults::lost::f005_a_job_is_completed_by_a_complete_and_by_nothing_else` |
 //! | f006 | `faults::lost::f006_f013_f014_heartbeats_hold_a_job_for_as_long_as_they_come` |
-//! | f007 | `faults::lost::f007_what_was_answered_as_completed_is_never_handed_out_again` |
+//! | f007 | `faults::lost::f007_what_was_answered_as_completed_is_never_handed_out_again`; in the system calls: `crash::synced::needs_strace::f007_every_success_is_answered_after_its_sync` |
 //! | f008 | `faults::lost::f008_nobody_gets_a_job_before_its_time_and_then_one_does` |
 //! | f009 | `faults::lost::f009_a_lease_counts_from_its_grant_and_the_answer_says_until_when` |
 //! | f010 | `faults::lost::f010_a_claim_says_how_long_and_a_late_report_counts_while_nobody_else_has_the_job` |
@@ -45,7 +45,7 @@
 //! | f049 | `faults::store::f049_the_log_stays_short_while_lists_and_statistics_are_read_without_pause` |
 //! | f050 | `faults::store::f050_of_64_busy_clients_nobody_is_told_that_the_store_is_locked` |
 //! | f051 | `faults::store::needs_sqlite3::f051_while_somebody_else_writes_an_enqueue_waits_or_says_when_to_come_again` |
-//! | f052 | `faults::disk::needs_tmpfs::f037_f052_a_full_disk_refuses_says_so_once_and_loses_nothing` |
+//! | f052 | `faults::disk::needs_tmpfs::f037_f052_a_full_disk_refuses_says_so_once_and_loses_nothing`; under load: `crash::full::needs_tmpfs::f052_a_disk_that_gets_full_under_load_loses_nothing_and_stops_nobody_for_good` |
 //! | f053 | `races::f053_sixteen_claimers_take_a_thousand_jobs_each_once` |
 //! | f054 | `crash::f054_stopped_in_order_the_server_answers_what_it_did_and_did_nothing_else` |
 //! | f055 | `faults::fencing::f055_of_release_and_fail_for_one_lease_the_first_counts` |
@@ -97,6 +97,7 @@
 //! | f148 | a dashboard |
 
 mod backoff;
+mod clock_moved;
 mod clocks;
 mod deploy;
 mod disk;
@@ -105,6 +106,7 @@ mod figures;
 mod lost;
 mod order;
 mod recovery;
+mod rights;
 mod store;
 mod uniqueness;
 
@@ -160,7 +162,9 @@ fn every_fault_of_these_kinds_has_its_row() {
 fn every_test_that_is_named_here_exists() {
     let sources = sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it"));
     for (numbers, test) in rows().into_iter().filter(|(_, beside)| beside.contains("::")) {
-        let function = test.rsplit("::").next().expect("a name");
-        assert!(sources.contains(&format!("fn {function}()")), "{numbers:?}: {test}");
+        for name in test.split('`').filter(|name| name.contains("::")) {
+            let function = name.rsplit("::").next().expect("a name");
+            assert!(sources.contains(&format!("fn {function}()")), "{numbers:?}: {name}");
+        }
     }
 }

@@ -4,6 +4,7 @@
 //! whose lease is granted last and whose loss ends in review, where `GET ?wait_seconds=` hears of it.
 
 pub(crate) mod dice;
+pub(crate) mod disk;
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -174,6 +175,13 @@ pub(crate) fn pass(client: &mut Client, seconds: f64) {
     let queue = format!("time-{}", COUNT.fetch_add(1, Ordering::Relaxed));
     enqueue(client, &json!({"type": "time", "queue": queue, "delay_seconds": seconds}));
     take(client, "time", &queue).complete(client);
+}
+
+/// Lets this many seconds pass by the server's clock, and whatever was asked of it before be done, without a trace: waits for
+/// a job that nobody makes.
+pub(crate) fn linger(client: &mut Client, seconds: f64) {
+    let wish = json!({"worker_id": "time", "queues": ["nothing"], "wait_seconds": seconds});
+    assert!(claim(client, &wish).is_none());
 }
 
 /// A job that is lost after every lease that was granted before it and ends no later, so that its end tells theirs.

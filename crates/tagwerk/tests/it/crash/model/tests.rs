@@ -225,6 +225,11 @@ fn a_lost_checkpoint_is_found() {
     finds(&story.check(Some(&with(None))), "its checkpoint is None");
     let later = saved(story, "three", done());
     finds(&later.check(Some(&with(Some("two")))), "its checkpoint is Some(\"two\")");
+    // Unless what was silent may be done later than what came behind it.
+    let entries: Vec<&Entry> = later.0.iter().collect();
+    let check = |value| check_job(&entries, Some(&with(Some(value))), Silence::MayComeLate);
+    assert_eq!((check("two"), check("three")), (Vec::new(), Vec::new()));
+    finds(&check("one"), "its checkpoint is Some(\"one\")");
 }
 
 #[test]
