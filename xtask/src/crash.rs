@@ -2,12 +2,14 @@
 //!
 //! The harness itself is module `crash` of the binary's integration tests; the tests run it shortly each time. Here
 //! it only gets more rounds. Its variables: `TAGWERK_CRASH_ROUNDS`, `TAGWERK_CRASH_CLIENTS`, `TAGWERK_CRASH_SECONDS`, and
-//! `TAGWERK_CRASH_SEED`, which a failed run names and which is passed on as it is.
+//! `TAGWERK_CRASH_SEED`, which a failed run names and which is passed on as it is. What needs a program that is missing is left
+//! out by name and said.
 
 use std::process::ExitCode;
 
 use anyhow::Context;
 
+use crate::requirement::{self, WantedBy};
 use crate::{command, tally};
 
 /// How hard to try.
@@ -30,6 +32,10 @@ enum Build {
 pub(crate) fn run(arguments: &[String]) -> anyhow::Result<ExitCode> {
     let plan = parse(arguments)?;
     let mut command = cargo_test(&plan);
+    for missing in requirement::provide()?.into_iter().filter(|row| row.wanted_by == WantedBy::Tests) {
+        println!("not run: tests named needs_{}", missing.name);
+        command.arg("--skip").arg(format!("needs_{}", missing.name));
+    }
     println!("==> {}", command::typed(&command));
     let (good, lines) = command::watched(&mut command)?;
     let ran = tally::total(&lines).map_or(0, |tally| tally.passed + tally.failed);

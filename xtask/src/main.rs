@@ -32,8 +32,9 @@ cargo xtask <command>
                  then tidy, fmt, clippy, build, tests, doc tests; or only the steps that are named
   tidy           the five laws and the habits, checked in the sources (under two seconds)
   setup          only the installing part of `test`
-  crash          kill -9 the server at random moments under load and prove that no acknowledged call is lost
-                   --rounds N     how many times the server is killed (100)
+  crash          under load, kill the server at random moments, stop it, cut its connections, its disk and its power, and
+                 prove that no acknowledged call is lost or done twice
+                   --rounds N     how many times the server is killed (100); the others take their share of it
                    --clients N    how many clients work meanwhile (32)
                    --seconds N    the longest a round lasts before the kill (3)
                    --release      with the optimised binary

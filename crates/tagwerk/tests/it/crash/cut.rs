@@ -61,7 +61,7 @@ const fn was_answered(cut: Cut) -> bool {
 }
 
 /// How the attempts of a job ended. The server may have given leases back that nobody received.
-fn outcomes(client: &mut Client, id: i64) -> Vec<String> {
+pub(super) fn outcomes(client: &mut Client, id: i64) -> Vec<String> {
     let all =
         attempts(client, id).iter().map(|attempt| text(&attempt["outcome"]).to_owned()).collect::<Vec<_>>();
     let given_back = all.iter().take_while(|outcome| *outcome == "released").count();

@@ -7,6 +7,16 @@
 //! | `TAGWERK_CRASH_SECONDS` | how long a round lasts at most | 1 |
 //! | `TAGWERK_CRASH_SEED` | what chance begins with | the clock |
 //!
+//! Beside the kills, with the same clients or with the same way of looking:
+//!
+//! | module | what happens to the server |
+//! |---|---|
+//! | `stall`, `start` | it stands still; it is killed while it starts |
+//! | `cut`, `cut_at_random`, `cut_worker` | connections end in every place, at a proxy that cuts ([`proxy`]) |
+//! | `full` | the disk gets full |
+//! | `power` | the power fails: what was not synced is lost in any part |
+//! | `synced` | nothing; its system calls show that it syncs before it answers |
+//!
 //! `cargo xtask crash` runs it for long. Each client writes down every call and what it heard ([`log`]); after each restart
 //! the store is read through the server and held against all that ([`model`]), `tagwerk check` has to be content, and the
 //! counters have to agree with the rows. What is found is printed with the seed, the round, and everything that was said
@@ -15,6 +25,7 @@
 mod client;
 mod cut;
 mod cut_at_random;
+mod cut_worker;
 mod full;
 mod gate;
 mod history;

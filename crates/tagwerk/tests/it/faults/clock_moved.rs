@@ -121,6 +121,18 @@ mod needs_faketime {
                     .map(|held| held.id),
             );
         }
+        // Whoever waits for a clock that was put back can say so.
+        let waits = enqueue(&mut shifted.client, &json!({"type": "t", "queue": "wait"}));
+        let due = job(&mut shifted.client, waits)["available_at"].clone();
+        shifted.set(-HOUR);
+        let why = shifted.client.get(&format!("/jobs/{waits}/explain")).expect(200);
+        assert_eq!(
+            (text(&why["reasons"][0]["kind"]), &why["reasons"][0]["until"]),
+            ("scheduled", &due),
+            "{why}"
+        );
+        shifted.set(0);
+        take(&mut shifted.client, "w", "wait").complete(&mut shifted.client);
         // What was for one hour later was due when the clock stood two hours later, and nothing else ever was.
         assert_eq!(shown, [Some(soon), None, None]);
         assert_eq!(text(&job(&mut shifted.client, late)["status"]), "pending");
