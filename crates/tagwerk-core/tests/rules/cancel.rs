@@ -153,12 +153,16 @@ fn the_end_of_the_attempt_cancels_and_the_history_says_how_it_ended() {
     assert_eq!((s.job.status, s.job.lease_losses, s.job.retry_count), (Status::Cancelled, 0, 0));
     assert_eq!((s.newest().end, s.newest().ended_at), (AttemptEnd::LeaseExpired, at(LEASE_MS)));
     assert_eq!(s.newest().before, None::<Before>);
+    let lost = "lease lost: worker w1 neither reported nor sent a heartbeat before its lease ended";
+    assert_eq!(s.newest().error.as_deref(), Some(lost));
     assert_eq!(s.reports(token, completed()), Err(Rejection::Cancelled));
 
     let mut s = plain();
     s.claim_limited("w1", 5_000);
     s.operate(WAIT).wait(5_000).settle();
     assert_eq!((s.job.status, s.newest().end), (Status::Cancelled, AttemptEnd::TimedOut));
+    let timed_out = "timed out: worker w1 did not report within the time limit of the attempt";
+    assert_eq!(s.newest().error.as_deref(), Some(timed_out));
 }
 
 #[test]
