@@ -9,6 +9,7 @@ mod edges;
 mod enqueues;
 mod explains;
 mod faults;
+mod handle;
 mod operators;
 mod overviews;
 mod reports;
