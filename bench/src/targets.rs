@@ -25,6 +25,11 @@ pub(crate) fn judge(report: &Report) -> Vec<Target> {
             (0.4, "raw SQLite, claim + complete at 512"),
         ),
         share(report, (Measure::DrainOne, "bullmq", Measure::DrainOne), (2.0, "BullMQ with AOF always")),
+        share(
+            report,
+            (Measure::DrainTurn, "bullmq", Measure::DrainOne),
+            (2.0, "BullMQ, whose worker also reports and fetches in one call"),
+        ),
         latency(report, Part::Middle),
         latency(report, Part::Tail),
     ]
