@@ -59,6 +59,7 @@ impl Roster {
 
     /// Starts a program. What it writes to stderr goes to `log`, its stdout too unless it is piped.
     pub(crate) fn start(&self, mut command: Command, log: &Path) -> anyhow::Result<Process> {
+        anyhow::ensure!(!self.is_ending(), "everything is to end");
         let name = command.get_program().to_string_lossy().into_owned();
         let file = File::options().create(true).append(true).open(log).context("cannot write a log")?;
         let child = command.stderr(file).spawn().with_context(|| format!("cannot start {name}"))?;

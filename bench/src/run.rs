@@ -138,7 +138,8 @@ impl Run<'_> {
         let at = self.subjects.iter().position(|(_, subject)| subject.about.name == name);
         let Some(at) = at else { return Ok(()) };
         if let Err(error) = act(self, at) {
-            anyhow::ensure!(PEERS.iter().any(|(peer, _)| *peer == name), error.context(name.to_owned()));
+            let is_peer = PEERS.iter().any(|(peer, _)| *peer == name);
+            anyhow::ensure!(is_peer && !self.place.roster.is_ending(), error.context(name.to_owned()));
             self.drop_out(name, &format!("it failed: {error:#}"));
         }
         Ok(())
