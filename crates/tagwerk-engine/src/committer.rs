@@ -60,7 +60,8 @@ pub struct Committer {
     parked: Parked,
     types: HashMap<String, TypeSettings>,
     clockwork: Clockwork,
-    avoid: HashMap<String, Vec<(JobId, Timestamp)>>,
+    /// Jobs that a worker gave back, and until when on the monotonic clock it is passed over for them.
+    avoid: HashMap<String, Vec<(JobId, Duration)>>,
     /// Leases that a repeated claim was given again, and until when that matters: their worker has them, whatever becomes of
     /// the first answer, which a slow connection may hold for a while.
     replayed: HashMap<(JobId, tagwerk_core::LeaseBits), Timestamp>,
@@ -196,7 +197,7 @@ impl Committer {
         };
         let avoid = |worker: &str| -> Vec<JobId> {
             let held = self.avoid.get(worker).map(Vec::as_slice).unwrap_or_default();
-            held.iter().filter(|(_, until)| *until > now).map(|(id, _)| *id).collect()
+            held.iter().filter(|(_, until)| *until > started).map(|(id, _)| *id).collect()
         };
         let around = Surroundings { parked: &self.parked, avoid: &avoid, services, sweep: &self.sweep };
         let moved = if reading.shift_ms == 0 { 0 } else { tx.shift_leases(reading.shift_ms)? };
@@ -295,7 +296,7 @@ impl Committer {
             self.sweep = sweep;
             self.shared.retention_ran(report, now);
         }
-        self.remember_releases(&done.effects.released, now);
+        self.remember_releases(&done.effects.released, monotonic);
         for (kind, run_ms) in &done.effects.ended {
             self.ports.observer.attempt_ended(kind, *run_ms);
         }
@@ -363,7 +364,7 @@ impl Committer {
         }
     }
 
-    fn remember_releases(&mut self, released: &[(String, JobId)], now: Timestamp) {
+    fn remember_releases(&mut self, released: &[(String, JobId)], now: Duration) {
         if released.is_empty() {
             return;
         }
@@ -373,7 +374,7 @@ impl Committer {
         });
         for (worker, id) in released {
             let jobs = self.avoid.entry(worker.clone()).or_default();
-            jobs.push((*id, now.plus_ms(limits::RELEASE_AVOID_MS)));
+            jobs.push((*id, now + Duration::from_millis(limits::RELEASE_AVOID_MS.unsigned_abs())));
             if jobs.len() > limits::RELEASES_REMEMBERED {
                 jobs.remove(0);
             }

@@ -158,6 +158,21 @@ fn a_repeated_claim_that_waits_takes_nobodys_turn() {
 }
 
 #[test]
+fn the_release_hint_counts_time_and_not_the_wall_clock() {
+    let mut rig = Rig::new();
+    let first = rig.create(job("t"));
+    let held = rig.take("w");
+    rig.say(&held, released()).unwrap();
+    let second = rig.create(EnqueueJob { priority: Priority::from_value(0), ..job("t") });
+    rig.clock.set(rig.now().plus_ms(-3_600_000));
+    rig.advance(30_000);
+    rig.clock.set(rig.now().plus_ms(3_600_000));
+    rig.clock.set(rig.now().plus_ms(-10));
+    assert_eq!(rig.take("w").job.row.job.id, first, "the half minute is over, whatever the wall clock shows");
+    assert_eq!(rig.take("w").job.row.job.id, second);
+}
+
+#[test]
 fn a_job_wakes_a_claim_that_it_fits_even_behind_others_that_wait_for_another() {
     let mut rig = Rig::new();
     let types = |kinds: &[&str]| Filter {
