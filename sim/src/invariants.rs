@@ -34,6 +34,8 @@ use crate::witness::Write;
 pub(crate) struct At {
     /// The wall clock.
     pub(crate) now: i64,
+    /// The clock that never jumps.
+    pub(crate) mono: i64,
 }
 
 /// Something that was seen. A step shows the rows before it, its transactions, what was sent and answered, its end.

@@ -58,7 +58,7 @@ pub(crate) type Judged = Result<(), Contradiction>;
 #[derive(Clone, Debug)]
 struct NodeView {
     clock: NodeClock,
-    /// What workers gave back, and until when they are not given it again.
+    /// What workers gave back, and until when they are not given it again, on the clock that never jumps.
     avoid: Vec<(String, i64, i64)>,
     /// Leases that a repeated claim was given again.
     replayed: BTreeSet<(i64, u64)>,

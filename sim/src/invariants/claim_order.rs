@@ -24,7 +24,7 @@ pub(super) struct ClaimOrder {
 
 type Place = (Reverse<u8>, i64, JobId);
 
-/// How long a job that was given back may be passed over, with room for a clock that is put back.
+/// How long a job that was given back may be passed over.
 const PASSED_OVER_MS: i64 = 30_000;
 
 impl Invariant for ClaimOrder {
@@ -43,7 +43,7 @@ impl Invariant for ClaimOrder {
                     self.given.push((after.lane.id, place(after), worker));
                 }
                 if after.job.release_count > before.job.release_count {
-                    self.released.insert(after.job.id, at.now);
+                    self.released.insert(after.job.id, at.mono);
                 }
             }
             Event::Committed { rows } => return self.left_behind(at, rows),
@@ -75,7 +75,7 @@ impl ClaimOrder {
                 && job.available_at.as_millis() <= at.now
                 && job.updated_at.as_millis() < at.now
                 && job.expires_at.is_none_or(|expires| expires.as_millis() > at.now)
-                && self.released.get(&job.id).is_none_or(|when| (at.now - when).abs() > PASSED_OVER_MS)
+                && self.released.get(&job.id).is_none_or(|when| at.mono - when > PASSED_OVER_MS)
         };
         for row in rows.values().filter(waits) {
             let passed =

@@ -16,6 +16,9 @@ pub(super) struct KeyUnique {
     owners: BTreeMap<String, (JobId, Scope, i64)>,
     /// Jobs as they were last written, also of those that were deleted.
     jobs: BTreeMap<JobId, Job>,
+    /// The same for jobs that this transaction changes, as they were before: which of its writes was decided first is not
+    /// known, and a requeue does not take a key back.
+    before: BTreeMap<JobId, Job>,
 }
 
 impl KeyUnique {
@@ -24,18 +27,29 @@ impl KeyUnique {
             return Ok(());
         };
         let Some(job) = self.jobs.get(owner) else { return Ok(()) };
-        let young = job.finished_at.is_some_and(|at| now < at.as_millis() + ttl_ms);
-        let holds = match (scope, job.status) {
-            (Scope::Waiting, status) => status == Status::Pending && !job.started,
-            (Scope::Unfinished, status) => matches!(status, Status::Pending | Status::Running),
-            (Scope::Forever, _) | (Scope::Ttl, Status::Pending | Status::Running | Status::Failed) => true,
-            (Scope::Ttl, Status::Completed) => young,
-            (Scope::Ttl, Status::Cancelled) => young && job.started,
-        };
-        if holds {
+        let held = |job: &Job| holds((*scope, *ttl_ms), job, now);
+        if held(job) && self.before.get(owner).is_none_or(held) {
             return Err((Some(by), format!("it takes key {key}, which job {owner} still holds")));
         }
         Ok(())
+    }
+
+    fn wrote(&mut self, job: &Job) {
+        if let Some(old) = self.jobs.insert(job.id, job.clone()) {
+            self.before.entry(job.id).or_insert(old);
+        }
+    }
+}
+
+/// The table of section 4.
+fn holds((scope, ttl_ms): (Scope, i64), job: &Job, now: i64) -> bool {
+    let young = job.finished_at.is_some_and(|at| now < at.as_millis() + ttl_ms);
+    match (scope, job.status) {
+        (Scope::Waiting, status) => status == Status::Pending && !job.started,
+        (Scope::Unfinished, status) => matches!(status, Status::Pending | Status::Running),
+        (Scope::Forever, _) | (Scope::Ttl, Status::Pending | Status::Running | Status::Failed) => true,
+        (Scope::Ttl, Status::Completed) => young,
+        (Scope::Ttl, Status::Cancelled) => young && job.started,
     }
 }
 
@@ -46,11 +60,12 @@ impl Invariant for KeyUnique {
 
     fn see(&mut self, at: At, event: &Event<'_>) -> Result<(), Broken> {
         match event {
+            Event::Began => self.before.clear(),
             Event::Wrote(Write::Insert(insert)) => {
-                self.jobs.insert(insert.row.job.id, insert.row.job.clone());
+                self.wrote(&insert.row.job);
             }
             Event::Wrote(Write::Change(change)) => {
-                self.jobs.insert(change.after.job.id, change.after.job.clone());
+                self.wrote(&change.after.job);
             }
             Event::Wrote(Write::Key(KeyWrite::Insert(row) | KeyWrite::Replace { row, .. })) => {
                 self.taken(&row.key, row.owner, at.now)?;

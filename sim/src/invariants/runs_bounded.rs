@@ -30,9 +30,10 @@ impl Invariant for RunsBounded {
                 }
             }
             Event::Wrote(Write::Change(change)) => {
-                let (before, after) = (&change.before.job, &change.after.job);
+                let after = &change.after.job;
                 let (runs, newest) = self.runs.entry(after.id).or_default();
-                if before.status == Status::Failed && after.status == Status::Pending && after.acted {
+                // Only a retry from review does that; the attempt before may have ended in the same transaction.
+                if after.status == Status::Pending && after.acted {
                     *runs = 0;
                 }
                 if after.leases > *newest {

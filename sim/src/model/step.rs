@@ -331,7 +331,7 @@ impl Model {
     }
 
     fn avoided(&self, step: &StepSeen, claim: &Claim) -> Vec<i64> {
-        let held = self.nodes[step.node].avoid.iter().filter(|(_, _, until)| *until > step.wall);
+        let held = self.nodes[step.node].avoid.iter().filter(|(_, _, until)| *until > step.mono);
         let mut avoid: Vec<i64> =
             held.filter(|(worker, ..)| *worker == claim.worker).map(|(_, id, _)| *id).collect();
         avoid.extend(self.released.iter().filter(|(worker, _)| *worker == claim.worker).map(|(_, id)| *id));
@@ -361,7 +361,7 @@ impl Model {
             }
             return Ok(());
         }
-        let until = self.now + AVOID_MS;
+        let until = step.mono + AVOID_MS;
         node.avoid.extend(self.released.drain(..).map(|(worker, id)| (worker, id, until)));
         node.clock
             .committed((step.wall, step.mono), tried.served)

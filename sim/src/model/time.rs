@@ -44,7 +44,9 @@ pub(crate) fn pass(job: &mut Job, moment: &Moment<'_, '_>) {
     let (ended_at, stopping) = (lease.ends_at(), job.stopping);
     job.end_attempt(end, ended_at);
     // The wording of a loss is free; that it says who was lost is not.
-    let text = moment.eye.attempts.get(&(job.id, job.leases)).and_then(|attempt| attempt.error.clone());
+    let written = moment.eye.attempts.get(&(job.id, job.leases)).and_then(|attempt| attempt.error.clone());
+    let lost = moment.eye.at(job.id, job.version + 1).filter(|_| !stopping);
+    let text = lost.map_or(written, |row| row.job.error.clone());
     let undo = Undo {
         retry_count: job.retry_count,
         lease_losses: job.lease_losses,

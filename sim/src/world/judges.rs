@@ -43,7 +43,7 @@ impl Judges {
 
     /// Judges one batch.
     pub(super) fn judge(&mut self, step: &StepSeen, tally: &mut Tally) -> Verdict {
-        let at = At { now: step.wall };
+        let at = At { now: step.wall, mono: step.mono };
         show(&mut self.invariants, at, &Event::Granted { rows: &self.rows })?;
         for tried in &step.tries {
             if matches!(tried.end, End::Committed | End::Unknown { committed: true }) {
@@ -175,7 +175,7 @@ const fn failure_name(error: &tagwerk_engine::command::EngineError) -> &'static 
 impl World {
     /// Reads everything there is through a snapshot and lets all judges look at it.
     pub(super) fn look_at_all(&mut self, index: usize) -> Lived<()> {
-        let at = At { now: self.wall() };
+        let at = At { now: self.wall(), mono: self.mono() };
         let Some(node) = &self.servers[index].node else { return Ok(()) };
         let (readers, vitals) = (std::sync::Arc::clone(&node.readers), node.shared.vitals());
         let broken = |what: String| Stop::world(format!("the store cannot be read: {what}"));
