@@ -64,8 +64,10 @@ impl Judges {
             self.show(at, &Event::Answered { call, reply, committed })?;
         }
         for item in &step.items {
-            if let Seen::Call { call, .. } = item {
-                self.show(at, &Event::Sent(call))?;
+            match item {
+                Seen::Call { call, .. } => self.show(at, &Event::Sent(call))?,
+                Seen::GiveBack(leases) => tally.add("network", "leases given back", leases.len() as u64),
+                Seen::Stop => {}
             }
         }
         self.show(at, &Event::StepOver)?;
