@@ -22,7 +22,7 @@ pub(super) fn echo(place: &Place) -> anyhow::Result<Subject> {
     let about = About {
         name: "echo".to_owned(),
         kind: Kind::Ceiling,
-        version: "the product's axum, hyper and tokio".to_owned(),
+        version: "the product's axum, hyper, tokio and allocator".to_owned(),
         settings: lines(&["reads a job as JSON, answers one as JSON; driven by the same client as tagwerk"]),
     };
     Ok(Subject {

@@ -74,6 +74,7 @@ const OF_BENCH: &[&str] = &[
     "hyper",
     "hyper-util",
     "jiff",
+    "mimalloc",
     "rusqlite",
     "rustix",
     "serde",
