@@ -176,6 +176,7 @@ pub struct Vitals {
 pub struct Shared {
     inbox: SyncSender<Message>,
     state: Mutex<Vitals>,
+    said: Mutex<Said>,
     watches: Mutex<HashMap<JobId, Vec<Reply<()>>>>,
 }
 
@@ -191,7 +192,7 @@ impl Shared {
             draining: false,
             retention: None,
         };
-        Self { inbox, state: Mutex::new(vitals), watches: Mutex::new(HashMap::new()) }
+        Self { inbox, state: Mutex::new(vitals), said: Mutex::default(), watches: Mutex::new(HashMap::new()) }
     }
 
     fn state(&self) -> MutexGuard<'_, Vitals> {
@@ -212,13 +213,19 @@ impl Shared {
     pub(crate) fn committed(&self, at: Duration) {
         let mut state = self.state();
         state.last_commit = at;
-        if let Some((text, _, since)) = state.failing.take() {
+        if let Some((text, _, since)) = state.failing.take()
+            && self.said().ends()
+        {
             tracing::info!(
                 error = text,
                 for_ms = at.saturating_sub(since).as_millis(),
                 "the store works again"
             );
         }
+    }
+
+    fn said(&self) -> MutexGuard<'_, Said> {
+        self.said.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A transaction failed. Logged when it begins, not for each command.
@@ -229,9 +236,11 @@ impl Shared {
         }
         let mut state = self.state();
         let text = error.to_string();
+        if self.said().is_news(&text, at) {
+            tracing::error!(error = text, "a transaction failed");
+        }
         let known = state.failing.as_ref().is_some_and(|(before, ..)| *before == text);
         if !known {
-            tracing::error!(error = text, "a transaction failed");
             let since = state.failing.as_ref().map_or(at, |(.., since)| *since);
             state.failing = Some((text, crate::committer::engine_error(error), since));
         }
@@ -287,6 +296,36 @@ impl Shared {
     }
 }
 
+/// An error that comes and goes is told this often at most: on a disk that is nearly full small transactions still fit
+/// between large ones that do not.
+const SAY_AGAIN_AFTER: Duration = Duration::from_secs(10);
+
+/// What the log was told about a failing store.
+#[derive(Debug, Default)]
+struct Said {
+    error: String,
+    at: Duration,
+    /// Nothing was told since.
+    is_open: bool,
+}
+
+impl Said {
+    /// Whether this error is to be told; then it has been.
+    fn is_news(&mut self, error: &str, at: Duration) -> bool {
+        let is_other = self.error != error;
+        let is_news = is_other || (!self.is_open && at.saturating_sub(self.at) >= SAY_AGAIN_AFTER);
+        if is_news {
+            *self = Self { error: error.to_owned(), at, is_open: true };
+        }
+        is_news
+    }
+
+    /// Whether its end is to be told; then it has been.
+    const fn ends(&mut self) -> bool {
+        std::mem::replace(&mut self.is_open, false)
+    }
+}
+
 /// The registry under its lock.
 pub(crate) struct RegistryGuard<'a>(MutexGuard<'a, Vitals>);
 
@@ -300,5 +339,27 @@ impl std::ops::Deref for RegistryGuard<'_> {
 impl std::ops::DerefMut for RegistryGuard<'_> {
     fn deref_mut(&mut self) -> &mut Registry {
         &mut self.0.registry
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn f052_an_error_that_comes_and_goes_is_told_once_in_a_while() {
+        let at = Duration::from_secs;
+        let mut said = Said::default();
+        assert!(
+            said.is_news("full", at(1)) && !said.is_news("full", at(1)) && !said.is_news("full", at(100))
+        );
+        assert!(said.ends() && !said.ends());
+        // It has been said not long ago.
+        assert!(said.is_news("full", at(101)), "it was said at second 1");
+        assert!(said.ends());
+        assert!(!said.is_news("full", at(110)) && !said.ends());
+        // It goes on, and nothing in the log says so yet.
+        assert!(said.is_news("full", at(111)) && !said.is_news("full", at(125)));
+        assert!(said.is_news("damaged", at(125)), "another error is news");
     }
 }

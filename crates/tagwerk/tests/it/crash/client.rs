@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::gate::Gate;
+use super::gate::{Gate, Pass};
 use super::log::Log;
 use super::model::{Asked, Entry, Heard, Moment, Run, Said, Seen};
 use super::world;
@@ -72,13 +72,20 @@ pub(crate) struct Hand<'a> {
     pub(crate) dice: Dice,
     shared: &'a Shared,
     client: Option<(std::net::SocketAddr, Client)>,
+    /// Kept until it has written down what it heard, which it has when it comes for the next call.
+    pass: Option<Pass<'a>>,
     serial: u64,
 }
 
 impl<'a> Hand<'a> {
     /// A client that has done nothing yet.
     pub(crate) const fn new(number: usize, dice: Dice, shared: &'a Shared) -> Self {
-        Self { number, dice, shared, client: None, serial: 0 }
+        Self { number, dice, shared, client: None, pass: None, serial: 0 }
+    }
+
+    /// It has written down everything and makes no call for now.
+    pub(crate) fn rest(&mut self) {
+        self.pass = None;
     }
 
     /// A name that nothing else has.
@@ -90,9 +97,12 @@ impl<'a> Hand<'a> {
     /// Makes a call. If no connection could be made nothing was sent, and it waits for the next server.
     pub(crate) fn call(&mut self, call: &str, body: Option<&Value>) -> Result<Sent, Over> {
         loop {
+            self.pass = None;
             let pass = self.shared.gate.enter().ok_or(Over)?;
-            if self.client.as_ref().is_none_or(|(addr, _)| *addr != pass.addr) {
-                self.client = Some((pass.addr, Client::patient(pass.addr, self.shared.patience)));
+            let addr = pass.addr;
+            self.pass = Some(pass);
+            if self.client.as_ref().is_none_or(|(known, _)| *known != addr) {
+                self.client = Some((addr, Client::patient(addr, self.shared.patience)));
             }
             let Some((_, client)) = &mut self.client else { continue };
             if client.stream().is_err() {

@@ -119,6 +119,7 @@ mod needs_tmpfs {
                 wait();
                 disk.fill();
                 ballast += press(&mut hand, &server);
+                hand.rest();
                 assert_full_and_readable(&server, ballast);
                 if round % 2 == 0 {
                     server.kill();
@@ -144,8 +145,9 @@ mod needs_tmpfs {
         shared.log.past.must_be_explained(known.silence(), ("full", seed));
         drain(&server);
         assert!(!server.log().contains("panicked"), "the server panicked");
+        // It comes and goes: small calls still fit where large ones do not. The log does not repeat each time.
         let lines = server.log().lines().filter(|line| line.contains("ERROR")).count();
-        assert!(lines < 20, "{lines} lines in the log");
+        assert!(lines <= 6 * rounds as usize, "{lines} errors in the log of {rounds} rounds");
     }
 
     /// The first start, and the start on a store that was closed: there is no room for the file, its log, the log's index.

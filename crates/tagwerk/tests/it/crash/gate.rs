@@ -1,4 +1,5 @@
-//! Holds clients back while no server is there, and knows when none of them is in a call.
+//! Holds clients back while no server is there, and knows when none of them is in a call or has still to write down what came
+//! of one.
 
 use std::net::SocketAddr;
 use std::sync::{Condvar, Mutex, MutexGuard};
