@@ -32,12 +32,16 @@ impl Scene {
     /// Sends a call that is cut, and sends it again until it is answered, as its documentation says.
     fn call(&self, (cut, end): (Cut, End), path: &str, body: &Value) -> Answer {
         self.proxy.next(cut, end);
-        let mut client = Client::patient(self.proxy.addr(), PATIENCE);
+        // Only silence is to be given up; everything else may take the time that a busy machine needs.
+        let patience = if cut == Cut::Silent { PATIENCE } else { Duration::from_secs(30) };
         let body = body.to_string();
-        let mut send = || client.try_send(&format!("POST {path}"), &[JSON], body.as_bytes());
-        let first = send();
+        let send = |patience| {
+            let mut client = Client::patient(self.proxy.addr(), patience);
+            client.try_send(&format!("POST {path}"), &[JSON], body.as_bytes())
+        };
+        let first = send(patience);
         assert_eq!(first.is_ok(), cut == Cut::Drip, "{cut:?} {end:?}: {first:?}");
-        first.unwrap_or_else(|_| send().expect("an answer to the second"))
+        first.unwrap_or_else(|_| send(Duration::from_secs(30)).expect("an answer to the second"))
     }
 
     /// Nothing is left over, and the store is sound.

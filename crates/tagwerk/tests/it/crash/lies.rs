@@ -217,15 +217,17 @@ fn a_completion_that_counts_twice_is_found_in_the_history() {
 fn an_acknowledged_enqueue_that_is_lost_is_found_in_the_history() {
     let (found, job) = found(Lie::Accepted);
     assert!(found.jobs.contains(&job), "it was about job {job}: {found}");
-    let accepted = |told: &Told| matches!(told, Told::Job(view) if view.id == job);
-    let missing = |told: &Told| matches!(told, Told::Refused { status: 404, .. });
-    assert!(found.calls.iter().any(|call| accepted(&call.told)), "{found}");
-    assert!(found.calls.iter().any(|call| missing(&call.told)), "{found}");
+    // Whoever was the last to see it: its producer, or a worker who was faster than the liar.
+    let there = |told: &Told| told.view().is_some_and(|view| view.id == job);
+    let gone = |told: &Told| matches!(told, Told::Refused { status: 404, .. } | Told::Tombstone { .. });
+    assert!(found.calls.iter().any(|call| there(&call.told)), "{found}");
+    assert!(found.calls.iter().any(|call| gone(&call.told)), "{found}");
 }
 
 #[test]
 fn an_acknowledged_completion_that_is_lost_is_found_in_the_history() {
     let (found, job) = found(Lie::Completed);
     assert!(found.jobs.contains(&job), "it was about job {job}: {found}");
-    assert_eq!(completions(&found, job), 1, "{found}");
+    // Whoever says it again is told, truly, that it counts; that is one too many as well.
+    assert!(completions(&found, job) >= 1, "{found}");
 }
