@@ -31,6 +31,7 @@
 //! - A call is repeated by itself only where repeating cannot do harm: reads, an enqueue with an idempotency key, a claim
 //!   with a `request_id`, a report with its lease; any other call only when it certainly was not done, because no
 //!   connection was made or the server says so. Waits grow up to a bound and respect `Retry-After` (see [`Retries`]).
+//! - A stream of jobs ([`Client::stream_jobs`]) is never repeated by itself: its answers say what is in.
 //! - It looks at no clock and no environment: no proxy settings are read, no redirect is followed.
 //!
 //! Deliberately absent: TLS, API tokens, a worker loop with threads and signals.

@@ -156,7 +156,7 @@ pub const STREAM_LINE_EXTRA_BYTES: usize = 64 * KIB;
 pub const STREAM_BATCH_LINES: usize = 512;
 /// Bytes of the lines that are stored together, since each stream holds up to four such batches: one that is read, one
 /// that waits, one that is decoded, one that is stored.
-pub const STREAM_BATCH_BYTES: usize = MIB;
+pub const STREAM_BATCH_BYTES: usize = MIB / 2;
 /// Streamed enqueues at the same time; further ones wait for their turn and are then refused. Each may hold some
 /// megabytes, and more would only take the committer from each other.
 pub const STREAMED_ENQUEUES_MAX: usize = 16;

@@ -2,6 +2,7 @@
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use axum::body::{Bytes, HttpBody};
 use hyper::body::Frame;
@@ -11,6 +12,9 @@ use tagwerk_api::problem::Problem;
 use tagwerk_core::limits;
 use tagwerk_engine::command::Enqueued;
 use tokio::sync::mpsc;
+use tokio::time::timeout;
+
+use super::super::reading::patience;
 
 /// Why a stream ended early.
 #[derive(Debug)]
@@ -29,6 +33,16 @@ pub(super) struct Told {
     text: Vec<u8>,
     /// Where every line is told; without it the first refused ones are, at the end.
     pieces: Option<mpsc::Sender<Bytes>>,
+    listener: Listener,
+}
+
+/// Whether there is somebody to tell.
+#[derive(Debug, Default, PartialEq, Eq)]
+enum Listener {
+    #[default]
+    There,
+    /// A client that reads nothing for too long is told nothing more, not even the end: it is as good as gone.
+    Gone,
 }
 
 impl Told {
@@ -73,6 +87,9 @@ impl Told {
     }
 
     fn write<T: Serialize>(&mut self, line: &T) {
+        if self.listener == Listener::Gone {
+            return;
+        }
         // Plain data, so it can always be written.
         if serde_json::to_writer(&mut self.text, line).is_ok() {
             self.text.push(b'\n');
@@ -81,10 +98,15 @@ impl Told {
 
     /// Sends what there is to a client that reads along, and waits until there is room for it.
     pub(super) async fn send(&mut self) {
-        let Some(pieces) = &self.pieces else { return };
-        if !self.text.is_empty() {
-            // Nobody reads any more: the lines are stored all the same.
-            drop(pieces.send(std::mem::take(&mut self.text).into()).await);
+        self.send_within(patience(limits::WRITE_PAUSE_MS)).await;
+    }
+
+    async fn send_within(&mut self, patience: Duration) {
+        let Some(pieces) = self.pieces.as_ref().filter(|_| !self.text.is_empty()) else { return };
+        let piece = std::mem::take(&mut self.text).into();
+        // The lines are stored all the same.
+        if !matches!(timeout(patience, pieces.send(piece)).await, Ok(Ok(()))) {
+            (self.pieces, self.listener) = (None, Listener::Gone);
         }
     }
 
@@ -181,6 +203,19 @@ mod tests {
         assert!(polled.is_pending());
         assert!(sent.recv().await.is_some());
         one_more.await;
+    }
+
+    #[tokio::test]
+    async fn a_client_that_takes_nothing_for_too_long_is_told_nothing_more() {
+        let (pieces, mut sent) = mpsc::channel(1);
+        let mut told = Told::all(pieces);
+        for _ in 0..3 {
+            refuse(&mut told, 10);
+            told.send_within(Duration::from_millis(1)).await;
+        }
+        assert!(told.end(None).await.is_empty(), "nothing is kept for nobody");
+        assert!(sent.recv().await.is_some());
+        assert!(sent.recv().await.is_none(), "the answer ends without a last line");
     }
 
     #[tokio::test]
