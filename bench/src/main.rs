@@ -33,10 +33,6 @@ use plan::{HELP, Plan};
 use processes::Roster;
 use subject::Place;
 
-/// The product's allocator: the echo route would be no ceiling with a slower one.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     match dispatch(&words) {

@@ -22,11 +22,6 @@ mod system;
 
 use std::process::ExitCode;
 
-/// A request allocates some dozens of small things on one thread and frees them on another, which this allocator is made
-/// for; what it saves stands in `docs/adr/0009`.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 fn main() -> ExitCode {
     cli::main()
 }

@@ -74,7 +74,6 @@ const OF_BENCH: &[&str] = &[
     "hyper",
     "hyper-util",
     "jiff",
-    "mimalloc",
     "rusqlite",
     "rustix",
     "serde",
