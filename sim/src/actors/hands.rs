@@ -101,7 +101,7 @@ impl Hands {
                 token: claimed.token.clone(),
                 lease_ms,
                 done_at: desk.mono + desk.chance.between(0, lease_ms * 3 / 2),
-                beat_at: desk.mono + lease_ms / 3,
+                beat_at: desk.mono + desk.chance.between(0, lease_ms / 3),
                 said: None,
                 tries: 0,
             });

@@ -16,9 +16,9 @@ pub(super) struct KeyUnique {
     owners: BTreeMap<String, (JobId, Scope, i64)>,
     /// Jobs as they were last written, also of those that were deleted.
     jobs: BTreeMap<JobId, Job>,
-    /// The same for jobs that this transaction changes, as they were before: which of its writes was decided first is not
-    /// known, and a requeue does not take a key back.
-    before: BTreeMap<JobId, Job>,
+    /// The same for jobs that this transaction changes, at every earlier stage in it: which of its writes was decided first
+    /// is not known, and a requeue does not take a key back.
+    before: BTreeMap<JobId, Vec<Job>>,
 }
 
 impl KeyUnique {
@@ -28,7 +28,7 @@ impl KeyUnique {
         };
         let Some(job) = self.jobs.get(owner) else { return Ok(()) };
         let held = |job: &Job| holds((*scope, *ttl_ms), job, now);
-        if held(job) && self.before.get(owner).is_none_or(held) {
+        if held(job) && self.before.get(owner).is_none_or(|stages| stages.iter().all(held)) {
             return Err((Some(by), format!("it takes key {key}, which job {owner} still holds")));
         }
         Ok(())
@@ -36,7 +36,7 @@ impl KeyUnique {
 
     fn wrote(&mut self, job: &Job) {
         if let Some(old) = self.jobs.insert(job.id, job.clone()) {
-            self.before.entry(job.id).or_insert(old);
+            self.before.entry(job.id).or_default().push(old);
         }
     }
 }

@@ -43,7 +43,8 @@ impl Model {
     pub(crate) fn hand_out(&mut self, open: &mut [Open<'_>], eye: &Eye<'_>) -> Judged {
         for row in &eye.written {
             let id = row.job.id.0;
-            let known = self.jobs.get(&id).map_or(0, |job| job.leases);
+            // What an operator has deleted in the same transaction was not handed out in it.
+            let Some(known) = self.jobs.get(&id).map(|job| job.leases) else { continue };
             if row.job.status == Status::Running && row.job.leases > known {
                 self.grant(open, row)?;
             }

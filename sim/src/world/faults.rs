@@ -137,10 +137,10 @@ impl World {
         let next = self.chance.between(5_000, 60_000);
         self.later(next, Event::ClockStep);
         let ms = match self.chance.below(4) {
-            0 => self.chance.between(-200, 200),
-            1 => self.chance.between(600, 120_000),
-            2 => self.chance.between(-120_000, -600),
-            _ => return,
+            // Slewing: too little to be called a step.
+            0 | 1 => self.chance.between(-450, 450),
+            2 => self.chance.between(600, 120_000),
+            _ => self.chance.between(-120_000, -600),
         };
         self.tally.count("faults", if ms < 0 { "clock back" } else { "clock forward" });
         let text = format!("the wall clock steps by {ms} ms");
