@@ -128,8 +128,10 @@ impl Model {
         match better {
             None => Ok(()),
             Some(other) => {
+                let why =
+                    if avoided { "since that worker gave it back a moment ago" } else { "by its place" };
                 let what = format!(
-                    "it was handed to {} though job {} goes first (priority {} due {} before priority {} due {})",
+                    "it was handed to {} though job {} goes first {why}: priority {} due {}, it has {} and {}",
                     claim.claim.worker,
                     other.id,
                     other.priority,
