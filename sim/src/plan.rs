@@ -123,7 +123,7 @@ impl Plan {
     /// What this seed decides.
     pub(crate) fn of(seed: u64, store: StoreKind) -> Self {
         let mut chance = Chance::new(seed);
-        let mass = chance.below(40) == 0 && store != StoreKind::Sqlite;
+        let mass = chance.below(40) == 0;
         let nodes = if store == StoreKind::Nodes { 2 + chance.below(2) } else { 1 };
         let settings = settings(&mut chance);
         let mut rates = if chance.percent(15) { Rates::default() } else { rates(&mut chance) };
