@@ -19,6 +19,7 @@ mod job;
 mod keys;
 mod ledger;
 mod operate;
+mod repeats;
 mod report;
 mod step;
 mod time;
@@ -80,6 +81,8 @@ pub(crate) struct Model {
     now: i64,
     created_here: usize,
     touched: BTreeSet<i64>,
+    /// Jobs whose attempts it ended without being asked to look for such.
+    fresh: BTreeSet<i64>,
     deleted: BTreeSet<i64>,
     released: Vec<(String, i64)>,
 }
@@ -102,6 +105,7 @@ impl Model {
             now: 0,
             created_here: 0,
             touched: BTreeSet::new(),
+            fresh: BTreeSet::new(),
             deleted: BTreeSet::new(),
             released: Vec::new(),
         }

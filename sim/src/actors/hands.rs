@@ -101,7 +101,7 @@ impl Hands {
                 token: claimed.token.clone(),
                 lease_ms,
                 done_at: desk.mono + desk.chance.between(0, lease_ms * 3 / 2),
-                beat_at: desk.mono + desk.chance.between(0, lease_ms / 3),
+                beat_at: desk.mono + next_beat(desk, lease_ms),
                 said: None,
                 tries: 0,
             });
@@ -122,6 +122,11 @@ impl Hands {
         let id = call.jobs().first().copied()?;
         self.held.iter().position(|held| held.id == id)
     }
+}
+
+/// When the next heartbeat is sent: usually after a third of the lease, sometimes at once.
+pub(super) fn next_beat(desk: &mut Desk<'_>, lease_ms: i64) -> i64 {
+    if desk.chance.percent(30) { desk.chance.between(0, 150) } else { lease_ms / 3 }
 }
 
 /// A call about one job.

@@ -2,7 +2,7 @@
 
 use tagwerk_engine::command::{Refusal, Said};
 
-use super::hands::{Ask, Hands, contact, outcome};
+use super::hands::{Ask, Hands, contact, next_beat, outcome};
 use super::{Actor, Desk};
 use crate::call::{Answer, Call, Reply};
 
@@ -56,7 +56,8 @@ impl Actor for Honest {
                 Some(Ok(_)) if !is_report => {
                     held.said = None;
                     held.tries = 0;
-                    held.beat_at = desk.mono + held.lease_ms / 3;
+                    held.beat_at = desk.mono + next_beat(desk, held.lease_ms);
+                    desk.wake_within(0, 200);
                 }
                 Some(Err(Refusal::Rejected {
                     rejection:

@@ -255,7 +255,8 @@ impl Model {
     }
 
     fn claimable<'m>(&'m self, filter: &'m Filter) -> impl Iterator<Item = &'m Job> {
-        self.jobs.values().filter(|job| job.is_claimable(self.now) && passes(filter, job))
+        let seen = |job: &&Job| !self.fresh.contains(&job.id);
+        self.jobs.values().filter(seen).filter(|job| job.is_claimable(self.now) && passes(filter, job))
     }
 }
 

@@ -79,6 +79,7 @@ impl Model {
         };
         self.run(step, &Run { services: true, ..Run::of(step, first, items.clone()) })?;
         let Some(kind) = failed(first) else {
+            self.learn_tokens(step);
             return only(step, 1);
         };
         let hopeless = matches!(kind, Kind::Busy | Kind::ReadOnly | Kind::OutcomeUnknown);
@@ -93,6 +94,7 @@ impl Model {
                 all_told(step, &[*item], kind)?;
             }
         }
+        self.learn_tokens(step);
         Ok(())
     }
 
@@ -173,6 +175,7 @@ impl Model {
         self.now = step.wall;
         self.created_here = 0;
         self.touched.clear();
+        self.fresh.clear();
         self.released.clear();
         let shift = self.nodes[step.node].clock.shift(step.wall, step.mono);
         if shift != tried.shift_ms {
@@ -229,6 +232,10 @@ impl Model {
             over
         };
         let (attempts, ages) = (over(true), over(false));
+        if !run.services {
+            // Whether a claim of the same transaction sees them already is free.
+            self.fresh = attempts.iter().map(|(_, id)| *id).collect();
+        }
         for (_, id) in attempts.into_iter().chain(ages) {
             self.settle(id, eye);
         }
@@ -299,7 +306,8 @@ impl Model {
                 continue;
             }
             // Served in one of the transactions of the step; in the others it waits.
-            let mine = answer.filter(|answer| (answer.replayed && known) || served_here(answer, run.tried));
+            let again = |answer: &ClaimAnswer| known && step.tries.len() == 1 && self.is_repeated(answer);
+            let mine = answer.filter(|answer| served_here(answer, run.tried) || again(answer));
             let waits = mine.is_none() && known;
             if waits && !(run.services && single && answer.is_none()) {
                 continue;
@@ -313,7 +321,13 @@ impl Model {
             let reply = reply.as_ref().filter(|_| known);
             let (claim, answer) = match &**call {
                 // One that found nothing in its own transaction may wait, and be served by another of the same step.
-                Call::Claim(claim) => (claim, claim_answer(reply).filter(|answer| is_of(answer, run.tried))),
+                Call::Claim(claim) => {
+                    let again = |answer: &ClaimAnswer| here && self.is_repeated(answer);
+                    let mine = |answer: &&ClaimAnswer| {
+                        answer.jobs.is_empty() || served_here(answer, run.tried) || again(answer)
+                    };
+                    (claim, claim_answer(reply).filter(mine))
+                }
                 Call::Work(work) if !stops => match (&work.claim, reply) {
                     (Some(claim), Some(Ok(Answer::Work(answer)))) => (claim, answer.claimed.as_ref()),
                     (Some(claim), _) => (claim, None),
@@ -321,7 +335,7 @@ impl Model {
                 },
                 _ => continue,
             };
-            let later = answer.is_some_and(|answer| !answer.jobs.is_empty() && !answer.replayed);
+            let later = answer.is_some_and(|answer| !answer.jobs.is_empty());
             if here || (later && matches!(**call, Call::Claim(_))) {
                 let avoid = self.avoided(step, claim);
                 open.push(Open { claim, answer, stage: stage(answer.is_some()), avoid, got: Vec::new() });
@@ -370,7 +384,7 @@ impl Model {
 }
 
 /// The answer of a claim, if it is one.
-const fn claim_answer(reply: Option<&Reply>) -> Option<&ClaimAnswer> {
+pub(super) const fn claim_answer(reply: Option<&Reply>) -> Option<&ClaimAnswer> {
     match reply {
         Some(Ok(Answer::Claim(answer))) => Some(answer),
         _ => None,
@@ -384,11 +398,6 @@ fn served_here(answer: &ClaimAnswer, tried: &Tried) -> bool {
         let row = &claimed.job.row;
         eye.written.iter().any(|written| written.job.id == row.job.id && written.job.lease == row.job.lease)
     })
-}
-
-/// Whether the answer was made by this transaction: it granted the leases, or there were none to grant.
-fn is_of(answer: &ClaimAnswer, tried: &Tried) -> bool {
-    answer.jobs.is_empty() || answer.replayed || served_here(answer, tried)
 }
 
 /// Whether the claim is sent again in this step under its `request_id`.

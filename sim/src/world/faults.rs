@@ -134,12 +134,15 @@ impl World {
         if !self.open {
             return;
         }
-        let next = self.chance.between(5_000, 60_000);
+        // In some worlds the clock is never quite right, in others it jumps now and then.
+        let restless = self.plan.rates.clock_step.is_multiple_of(2);
+        let next =
+            if restless { self.chance.between(200, 3_000) } else { self.chance.between(5_000, 60_000) };
         self.later(next, Event::ClockStep);
-        let ms = match self.chance.below(4) {
+        let ms = match self.chance.below(if restless { 40 } else { 3 }) {
             // Slewing: too little to be called a step.
-            0 | 1 => self.chance.between(-450, 450),
-            2 => self.chance.between(600, 120_000),
+            0 | 3.. => self.chance.between(-450, 450),
+            1 => self.chance.between(600, 120_000),
             _ => self.chance.between(-120_000, -600),
         };
         self.tally.count("faults", if ms < 0 { "clock back" } else { "clock forward" });
