@@ -93,6 +93,13 @@ impl<'a> Eye<'a> {
         rows.iter().find(|row| row.job.version == version).copied()
     }
 
+    /// The job at this version or the first one behind it that was shown: what a call did may have been overtaken by the
+    /// next one before it was written.
+    pub(crate) fn from(&self, id: i64, version: i64) -> Option<&'a JobRow> {
+        let rows = self.rows.get(&id)?.iter().filter(|row| row.job.version >= version);
+        rows.min_by_key(|row| row.job.version).copied()
+    }
+
     /// The job as the transaction leaves it.
     pub(crate) fn last(&self, id: i64) -> Option<&'a JobRow> {
         self.written.iter().rev().find(|row| row.job.id == JobId(id)).copied()

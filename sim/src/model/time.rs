@@ -84,7 +84,8 @@ pub(crate) fn follow(job: &mut Job, setback: Setback, moment: &Moment<'_, '_>) {
     }
     let (low, high) = bounds(job, setback, &moment.policy);
     let seen = moment.eye.at(job.id, job.version + 1);
-    let due = seen.map(|row| row.job.available_at.as_millis());
+    let drawn = moment.eye.from(job.id, job.version + 1);
+    let due = drawn.map(|row| row.job.available_at.as_millis());
     let late = |at: i64| job.expires_at.is_some_and(|expires| at >= expires);
     let goes_to_review = match seen {
         Some(row) if late(now + low) != late(now + high) => row.job.status == Status::Failed,
