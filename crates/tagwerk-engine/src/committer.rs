@@ -313,10 +313,11 @@ impl Committer {
             undelivered.keep(parked.reply.answer(Ok(answer)).err());
         }
         self.parked.leave(done.parked.left);
-        self.parked.note_due_later(&done.effects);
         for (message, output) in messages.into_iter().zip(done.outputs) {
             self.answer((message, output), (now, monotonic), &mut undelivered);
         }
+        // Behind the answers: a claim that is parked now may have looked before another one of the batch put a job off.
+        self.parked.note_due_later(&done.effects);
         if !undelivered.leases.is_empty() {
             self.shared.give_back(undelivered.leases);
         }

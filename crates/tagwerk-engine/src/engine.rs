@@ -177,7 +177,47 @@ pub struct Shared {
     inbox: SyncSender<Message>,
     state: Mutex<Vitals>,
     said: Mutex<Said>,
-    watches: Mutex<HashMap<JobId, Vec<Reply<()>>>>,
+    watches: Mutex<Watches>,
+}
+
+/// Who waits for jobs to come to rest.
+#[derive(Default)]
+struct Watches {
+    by_job: HashMap<JobId, Vec<Reply<()>>>,
+    /// All of them, also those of the same job.
+    waits: usize,
+}
+
+impl Watches {
+    /// `false`: too many wait already.
+    fn add(&mut self, id: JobId, reply: Reply<()>) -> bool {
+        if self.waits >= limits::WATCHES_MAX {
+            self.by_job.retain(|_, replies| {
+                replies.retain(|reply| reply.is_waiting());
+                !replies.is_empty()
+            });
+            self.waits = self.by_job.values().map(Vec::len).sum();
+        }
+        if self.waits >= limits::WATCHES_MAX {
+            return false;
+        }
+        let replies = self.by_job.entry(id).or_default();
+        let known = replies.len();
+        // Now and then is enough, and costs little each.
+        if known.is_power_of_two() {
+            replies.retain(|reply| reply.is_waiting());
+            self.waits -= known - replies.len();
+        }
+        replies.push(reply);
+        self.waits += 1;
+        true
+    }
+
+    fn take(&mut self, id: JobId) -> Vec<Reply<()>> {
+        let replies = self.by_job.remove(&id).unwrap_or_default();
+        self.waits -= replies.len();
+        replies
+    }
 }
 
 impl Shared {
@@ -192,7 +232,7 @@ impl Shared {
             draining: false,
             retention: None,
         };
-        Self { inbox, state: Mutex::new(vitals), said: Mutex::default(), watches: Mutex::new(HashMap::new()) }
+        Self { inbox, state: Mutex::new(vitals), said: Mutex::default(), watches: Mutex::default() }
     }
 
     fn state(&self) -> MutexGuard<'_, Vitals> {
@@ -266,20 +306,7 @@ impl Shared {
     }
 
     fn watch(&self, id: JobId, reply: Reply<()>) -> bool {
-        let mut watches = self.watches.lock().unwrap_or_else(PoisonError::into_inner);
-        if watches.len() >= limits::WATCHES_MAX {
-            watches.retain(|_, replies| {
-                replies.retain(|reply| reply.is_waiting());
-                !replies.is_empty()
-            });
-        }
-        if watches.len() >= limits::WATCHES_MAX {
-            return false;
-        }
-        let replies = watches.entry(id).or_default();
-        replies.retain(|reply| reply.is_waiting());
-        replies.push(reply);
-        true
+        self.watches.lock().unwrap_or_else(PoisonError::into_inner).add(id, reply)
     }
 
     pub(crate) fn settled(&self, ids: &[JobId]) {
@@ -288,7 +315,7 @@ impl Shared {
         }
         let mut watches = self.watches.lock().unwrap_or_else(PoisonError::into_inner);
         for id in ids {
-            for reply in watches.remove(id).unwrap_or_default() {
+            for reply in watches.take(*id) {
                 // Whoever no longer waits needs no answer.
                 reply.answer(()).ok();
             }
@@ -344,6 +371,8 @@ impl std::ops::DerefMut for RegistryGuard<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc::sync_channel;
+
     use super::*;
 
     #[test]
@@ -361,5 +390,18 @@ mod tests {
         // It goes on, and nothing in the log says so yet.
         assert!(said.is_news("full", at(111)) && !said.is_news("full", at(125)));
         assert!(said.is_news("damaged", at(125)), "another error is news");
+    }
+
+    #[test]
+    fn waits_are_counted_not_jobs() {
+        let mut watches = Watches::default();
+        let (sender, _receiver) = sync_channel(1);
+        let mut wait = |id: i64| watches.add(JobId(id), Box::new(sender.clone()));
+        for n in 0..limits::WATCHES_MAX {
+            assert!(wait(i64::from(n % 2 == 0)));
+        }
+        assert!(!wait(1), "one more than the limit, all for two jobs");
+        assert_eq!(watches.take(JobId(1)).len(), limits::WATCHES_MAX / 2);
+        assert!(watches.add(JobId(1), Box::new(sender.clone())));
     }
 }

@@ -86,8 +86,9 @@ impl Registry {
             }
             Some(queues) => {
                 for queue in queues {
-                    if self.queue_claims.len() >= limits::WORKERS_REMEMBERED {
-                        forget_oldest(&mut self.queue_claims);
+                    let is_full = self.queue_claims.len() >= limits::WORKERS_REMEMBERED;
+                    if is_full && !self.queue_claims.contains_key(queue) {
+                        forget_oldest(&mut self.queue_claims, |at| *at);
                     }
                     self.queue_claims.insert(queue.clone(), now);
                     self.unsaved.insert(queue.clone(), now);
@@ -111,10 +112,7 @@ impl Registry {
     fn forget(&mut self, now: Timestamp) {
         self.workers.retain(|_, seen| now.since_ms(seen.last_seen_at()) < limits::WORKER_FORGOTTEN_AFTER_MS);
         if self.workers.len() >= limits::WORKERS_REMEMBERED {
-            let mut times: Vec<Timestamp> = self.workers.values().map(WorkerSeen::last_seen_at).collect();
-            times.sort_unstable();
-            let cutoff = times.get(times.len() / 4).copied().unwrap_or(now);
-            self.workers.retain(|_, seen| seen.last_seen_at() > cutoff);
+            forget_oldest(&mut self.workers, WorkerSeen::last_seen_at);
         }
     }
 
@@ -128,11 +126,40 @@ impl Registry {
     }
 }
 
-/// Makes room: the quarter that was seen longest ago goes, so that made-up names do not keep real ones out.
-fn forget_oldest(seen: &mut HashMap<String, Timestamp>) {
-    let mut times: Vec<Timestamp> = seen.values().copied().collect();
-    times.sort_unstable();
-    if let Some(cutoff) = times.get(times.len() / 4).copied() {
-        seen.retain(|_, at| *at > cutoff);
+/// Makes room: the quarter that was seen longest ago goes, so that made-up names do not keep real ones out. Of those seen
+/// at the same instant the names decide, so that it is never more than a quarter.
+fn forget_oldest<T>(seen: &mut HashMap<String, T>, at: impl Fn(&T) -> Timestamp) {
+    let mut names: Vec<(Timestamp, String)> =
+        seen.iter().map(|(name, seen)| (at(seen), name.clone())).collect();
+    names.sort_unstable();
+    for (_, name) in names.iter().take(seen.len() / 4 + 1) {
+        seen.remove(name);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_crowd_seen_at_one_instant_is_not_forgotten_as_a_whole() {
+        let mut registry = Registry::default();
+        let now = Timestamp::from_millis(1);
+        for n in 0..=limits::WORKERS_REMEMBERED {
+            registry.reported(&format!("w{n}"), now);
+        }
+        let known = registry.workers().len();
+        assert!(known > limits::WORKERS_REMEMBERED / 2, "{known}");
+        assert!(known <= limits::WORKERS_REMEMBERED, "{known}");
+    }
+
+    #[test]
+    fn the_longest_unseen_go_first() {
+        let mut seen: HashMap<String, Timestamp> =
+            (0..8).map(|n| (format!("q{n}"), Timestamp::from_millis(n))).collect();
+        forget_oldest(&mut seen, |at| *at);
+        let mut left: Vec<&str> = seen.keys().map(String::as_str).collect();
+        left.sort_unstable();
+        assert_eq!(left, ["q3", "q4", "q5", "q6", "q7"]);
     }
 }

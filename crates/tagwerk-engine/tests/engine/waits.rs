@@ -111,3 +111,34 @@ fn a_wait_that_ends_tells_when_time_will_bring_a_job() {
     assert_eq!(wait.try_recv().unwrap().unwrap().next_due_at, Some(due));
     rig.assert_clean();
 }
+
+#[test]
+fn a_claim_that_looked_before_another_put_a_job_off_is_woken_for_it() {
+    let mut rig = Rig::new();
+    // More leases end at once than a batch looks for by itself, and the one of the job that matters is the last.
+    let crowd = tagwerk_core::limits::OVERDUE_PER_BATCH;
+    rig.enqueue((0..crowd).map(|_| job("x")).collect());
+    let short = Claim { lease_ms: Some(1_000), ..claim("dead") };
+    rig.claim(Claim { max_jobs: crowd, ..short.clone() });
+    let id = rig.create(job("f"));
+    rig.claim(Claim { lease_ms: Some(1_001), request_id: Some("its".into()), ..short });
+    rig.clock.advance(2_000);
+    let none = |request: &str| Claim { request_id: Some(request.into()), ..waits_for("v", Some("none")) };
+    let wait = Claim { wait_ms: 60_000, ..waits_for("w", Some("f")) };
+    let (sender, answer) = std::sync::mpsc::sync_channel(1);
+    let silent =
+        || -> Box<dyn Responder<Result<ClaimAnswer, EngineError>>> { Box::new(Counted(Arc::default())) };
+    // The same request twice: what follows is looked at after the first claim has looked.
+    rig.committer.step(vec![
+        Message::Claim(wait, Box::new(sender)),
+        Message::Claim(none("r"), silent()),
+        Message::Claim(none("r"), silent()),
+        Message::Claim(Claim { request_id: Some("its".into()), ..waits_for("dead", Some("none")) }, silent()),
+    ]);
+    let due = rig.job(id).row.job.available_at;
+    assert!(due > rig.now(), "the job was put off");
+    rig.clock.advance(u32::try_from(due.since_ms(rig.now())).unwrap());
+    rig.tick();
+    let served = answer.try_recv().expect("it was woken").unwrap();
+    assert_eq!(served.jobs[0].job.row.job.id, id);
+}

@@ -349,6 +349,7 @@ async fn count(client: &Client, world: &World) -> Result<Left, Failure> {
         if queue.queue.starts_with(&world.queue) {
             left.completed += count_of(queue.counts.completed);
             left.pending += count_of(queue.counts.pending);
+            left.running += count_of(queue.counts.running);
         }
     }
     Ok(left)

@@ -64,7 +64,7 @@ fn every_scenario_measures_what_was_asked_and_tells_it_in_a_stable_form() {
     }
     // Everything that was made was claimed and completed, by the scenarios or at the end.
     let counts = server.get("/stats").expect(200)["counts"].clone();
-    assert_eq!(report["left"], json!({"completed": 7 * 330 + 50, "pending": 0}), "{counts}");
+    assert_eq!(report["left"], json!({"completed": 7 * 330 + 50, "pending": 0, "running": 0}), "{counts}");
     assert_eq!(
         (&counts["completed"], &counts["enqueued"]),
         (&counts["enqueued"], &report["left"]["completed"])
@@ -92,7 +92,7 @@ fn only_its_own_queue_and_type_are_touched() {
     assert!(table.expect(0).contains("drain-single") && table.stderr.contains("0 are pending"), "{table:?}");
     assert_eq!(server.get(&format!("/jobs/{}", job["id"])).expect(200)["attempt"], 0);
     let kept = run(&server, &[&args[..], &["--keep", "--json"]].concat()).json();
-    assert_eq!(kept["left"], json!({"completed": 1100, "pending": 20}));
+    assert_eq!(kept["left"], json!({"completed": 1100, "pending": 20, "running": 0}));
 }
 
 #[test]

@@ -136,11 +136,14 @@ fn claimers_that_do_not_wait_for_their_answer_leave_nothing_running() {
         gone.begin(&request(server.addr(), "POST /jobs/claim", &[JSON], claim.as_bytes())).expect("to send");
         gone.close();
     }
-    until(&server, |stats| stats["counts"]["running"] == 0);
-    let claimed = server.post("/jobs/claim/bulk", &json!({"worker_id": "w", "max_jobs": 100})).expect(200);
-    let attempts: Vec<&Value> =
-        claimed["jobs"].as_array().expect("jobs").iter().map(|job| &job["attempt"]).collect();
-    assert_eq!(attempts, vec![1; 30], "no attempt was burnt");
+    // Some of their claims may be read only now, so what they let go comes little by little.
+    let mut attempts: Vec<Value> = Vec::new();
+    let (start, patient) = (Instant::now(), json!({"worker_id": "w", "max_jobs": 100, "wait_seconds": 5}));
+    while attempts.len() < 30 && start.elapsed() < Duration::from_secs(20) {
+        let claimed = server.post("/jobs/claim/bulk", &patient).expect(200);
+        attempts.extend(claimed["jobs"].as_array().expect("jobs").iter().map(|job| job["attempt"].clone()));
+    }
+    assert_eq!(attempts, vec![1; 30], "no attempt was burnt, no job was kept");
 }
 
 #[test]

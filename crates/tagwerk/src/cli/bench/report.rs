@@ -48,6 +48,8 @@ pub(super) struct Left {
     pub(super) completed: u64,
     /// Stay until somebody works on them or cancels them.
     pub(super) pending: u64,
+    /// Their leases run out, then they are pending.
+    pub(super) running: u64,
 }
 
 /// One scenario.
@@ -174,11 +176,16 @@ impl Report {
             let Backlog { jobs, place, seconds } = &self.backlog;
             lines.push(format!("backlog: {jobs} jobs in the {place} queue, put there in {seconds:.1} s"));
         }
-        let Left { completed, pending } = self.left;
+        let Left { completed, pending, running } = self.left;
         lines.push(format!(
             "queue {}: {completed} completed jobs stay until retention deletes them, {pending} are pending",
             self.queue
         ));
+        if running > 0 {
+            lines.push(format!(
+                "{running} jobs are running: their reports were lost, so they will be pending"
+            ));
+        }
         lines
     }
 
