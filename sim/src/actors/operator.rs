@@ -18,7 +18,7 @@ impl Actor for Operator {
             desk.send(call);
             return;
         }
-        let Some(id) = desk.chance.any(&desk.board.jobs).copied() else { return };
+        let Some(id) = choose(desk) else { return };
         let call = act(desk, id);
         if desk.chance.percent(10) {
             desk.send(call.clone());
@@ -31,6 +31,18 @@ impl Actor for Operator {
             desk.send(call.clone());
         }
     }
+}
+
+/// Any job, or one that was handed out not long ago: whoever has it, or has lost it, may still have something to say.
+fn choose(desk: &mut Desk<'_>) -> Option<JobId> {
+    let leases = &desk.board.leases;
+    let newest = &leases[leases.len().saturating_sub(6)..];
+    if desk.chance.percent(40)
+        && let Some((id, ..)) = desk.chance.any(newest)
+    {
+        return Some(*id);
+    }
+    desk.chance.any(&desk.board.jobs).copied()
 }
 
 fn act(desk: &mut Desk<'_>, id: JobId) -> Call {
