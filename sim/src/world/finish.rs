@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use tagwerk_core::Outcome;
-use tagwerk_engine::command::{Claim, Holder, Said, Work, WorkerCall};
+use tagwerk_core::{Outcome, Status};
+use tagwerk_engine::command::{Claim, Holder, Refusal, Said, Work, WorkerAnswer, WorkerCall};
 use tagwerk_engine::store::Filter;
 
 use super::{Event, Lived, Stop, World};
@@ -87,7 +87,7 @@ impl World {
             };
             let calls: Vec<WorkerCall> = answer.jobs.iter().map(done).collect();
             let reply = self.ask(Call::Work(Work { calls, claim: None }))?;
-            if !matches!(reply, Ok(Answer::Work(work)) if work.results.iter().all(Result::is_ok)) {
+            if !matches!(reply, Ok(Answer::Work(work)) if work.results.iter().all(is_fair)) {
                 return Err(Stop::world("an honest report was refused though nothing was broken any more"));
             }
         }
@@ -107,5 +107,15 @@ impl World {
             self.next()?;
         }
         Err(Stop::world("a call was not answered for a minute though nothing was broken any more"))
+    }
+}
+
+/// Whether this may be the answer to an honest report: what people did may still have been on its way. Whether it is the
+/// right refusal the model has said.
+fn is_fair(result: &Result<WorkerAnswer, Refusal>) -> bool {
+    match result {
+        Ok(_) | Err(Refusal::NoSuchJob(_)) => true,
+        Err(Refusal::Rejected { job, .. }) => job.row.job.acted || job.row.job.status == Status::Cancelled,
+        Err(_) => false,
     }
 }
