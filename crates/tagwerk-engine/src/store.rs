@@ -289,7 +289,7 @@ pub struct ListQuery {
     pub subject_id: Option<String>,
     /// Only this correlation id.
     pub correlation_id: Option<String>,
-    /// Only the job(s) that came with this key.
+    /// Only jobs that came with this key. Each has been its owner at some time ([`Tx::put_keys`]).
     pub key: Option<String>,
     /// Created at or after.
     pub since: Option<Timestamp>,

@@ -18,8 +18,10 @@ pub(crate) struct Migration {
 }
 
 /// All steps; the version of the schema is the number of steps taken.
-pub(crate) const ALL: &[Migration] =
-    &[Migration { name: "0001_init", sql: include_str!("../migrations/0001_init.sql") }];
+pub(crate) const ALL: &[Migration] = &[
+    Migration { name: "0001_init", sql: include_str!("../migrations/0001_init.sql") },
+    Migration { name: "0002_key_past", sql: include_str!("../migrations/0002_key_past.sql") },
+];
 
 const TABLE: &str = "CREATE TABLE IF NOT EXISTS migration (version INTEGER PRIMARY KEY, name TEXT NOT NULL, \
      checksum TEXT NOT NULL, applied_at INTEGER NOT NULL) STRICT";

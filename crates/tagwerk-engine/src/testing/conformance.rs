@@ -223,6 +223,7 @@ macro_rules! conformance_tests {
             }
             lists {
                 f131_a_row_of_a_list_leaves_out_what_may_be_large,
+                a_job_is_found_by_its_key_for_as_long_as_it_is_there,
                 each_filter_chooses_by_itself,
                 filters_choose_together,
                 pages_of_any_size_show_every_job_once,

@@ -24,9 +24,11 @@ macro_rules! hot {
 pub(crate) const ALL: &str = hot!("job WHERE job.id > ?1 ORDER BY job.id");
 pub(crate) const FAILED: &str =
     hot!("job INDEXED BY job_review WHERE job.state = 3 AND job.id > ?1 ORDER BY job.id");
+/// The job that holds the key, and those that once did. Two ordered reads are merged; the order of the join is theirs.
 pub(crate) const BY_KEY: &str = hot!(
-    "detail INDEXED BY detail_key CROSS JOIN job ON job.id = detail.job \
-     WHERE detail.key = ?3 AND detail.key IS NOT NULL AND detail.job > ?1 ORDER BY detail.job"
+    "(SELECT owner AS id FROM idem_key WHERE key = ?3 AND owner > ?1 \
+      UNION SELECT job FROM key_past WHERE key = ?3 AND job > ?1 ORDER BY 1 LIMIT ?2) AS named \
+     CROSS JOIN job ON job.id = named.id"
 );
 pub(crate) const BY_CORRELATION: &str = hot!(
     "detail INDEXED BY detail_correlation CROSS JOIN job ON job.id = detail.job \

@@ -32,7 +32,9 @@ const HOT: &[(&str, &str)] = &[
     (detail::SELECT_FULL, "SEARCH detail USING INTEGER PRIMARY KEY (rowid=?)"),
     (list::ALL, "SEARCH job USING INTEGER PRIMARY KEY (rowid>?)"),
     (list::FAILED, "job_review"),
-    (list::BY_KEY, "SEARCH detail USING COVERING INDEX detail_key (key=? AND rowid>?)"),
+    (list::BY_KEY, "SEARCH key_past USING PRIMARY KEY (key=? AND job>?)"),
+    (keys::PUT_PAST, "SEARCH job EXISTS USING INTEGER PRIMARY KEY (rowid=?)"),
+    (keys::DROP_PAST, "SEARCH key_past USING PRIMARY KEY (key=? AND job=?)"),
     (
         list::BY_CORRELATION,
         "SEARCH detail USING COVERING INDEX detail_correlation (correlation_id=? AND rowid>?)",

@@ -8,19 +8,24 @@ use crate::code::Code;
 use crate::migrate::{self, Migration, Standing};
 
 const SECOND: Migration =
-    Migration { name: "0002_second", sql: "CREATE TABLE second (id INTEGER PRIMARY KEY)" };
+    Migration { name: "9999_second", sql: "CREATE TABLE second (id INTEGER PRIMARY KEY)" };
+
+/// All steps and one more.
+fn and(step: Migration) -> Vec<Migration> {
+    [migrate::ALL, &[step]].concat()
+}
 
 #[test]
 fn a_step_is_taken_once() {
     let place = Place::new();
     let conn = &place.store.writer.conn;
-    let both = [migrate::ALL[0], SECOND];
+    let (all, next) = (and(SECOND), migrate::latest(migrate::ALL) + 1);
     for _ in 0..2 {
-        let standing = migrate::run(conn, &both, Timestamp::EPOCH).expect("it runs");
-        assert_eq!(standing, Standing::Known(2));
+        let standing = migrate::run(conn, &all, Timestamp::EPOCH).expect("it runs");
+        assert_eq!(standing, Standing::Known(next));
     }
-    assert_eq!(migrate::version(conn).expect("a version"), 2);
-    assert_eq!(migrate::standing(conn, migrate::ALL).expect("a look"), Standing::Newer(2));
+    assert_eq!(migrate::version(conn).expect("a version"), next);
+    assert_eq!(migrate::standing(conn, migrate::ALL).expect("a look"), Standing::Newer(next));
 }
 
 #[test]
@@ -28,12 +33,13 @@ fn a_step_that_fails_leaves_nothing() {
     let place = Place::new();
     let conn = &place.store.writer.conn;
     let broken = Migration {
-        name: "0002_broken",
+        name: "9999_broken",
         sql: "CREATE TABLE half (id INTEGER); CREATE TABLE job (id INTEGER)",
     };
-    migrate::run(conn, &[migrate::ALL[0], broken], Timestamp::EPOCH).expect_err("job is there already");
+    migrate::run(conn, &and(broken), Timestamp::EPOCH).expect_err("job is there already");
     assert!(conn.is_autocommit());
-    assert_eq!(migrate::standing(conn, migrate::ALL).expect("a look"), Standing::Known(1));
+    let known = Standing::Known(migrate::latest(migrate::ALL));
+    assert_eq!(migrate::standing(conn, migrate::ALL).expect("a look"), known);
     conn.prepare("SELECT 1 FROM half").expect_err("it was rolled back");
 }
 
@@ -41,8 +47,28 @@ fn a_step_that_fails_leaves_nothing() {
 fn a_step_that_was_changed_is_refused() {
     let place = Place::new();
     let changed = Migration { sql: "-- something else", ..migrate::ALL[0] };
-    let standing = migrate::run(&place.store.writer.conn, &[changed], Timestamp::EPOCH).expect("it looks");
+    let all = [&[changed], &migrate::ALL[1..]].concat();
+    let standing = migrate::run(&place.store.writer.conn, &all, Timestamp::EPOCH).expect("it looks");
     assert_eq!(standing, Standing::Changed("0001_init".to_owned()));
+}
+
+/// Jobs of a store of the first schema are found by their keys as before: those that hold theirs, and those that do not.
+#[test]
+fn the_second_step_keeps_jobs_findable_by_key() {
+    let conn = rusqlite::Connection::open_in_memory().expect("a connection");
+    migrate::run(&conn, &migrate::ALL[..1], Timestamp::EPOCH).expect("the first schema");
+    let detail = "INSERT INTO detail (job, key, payload) VALUES (?1, ?2, '{}')";
+    for (job, key) in [(1, Some("taken over")), (2, Some("taken over")), (3, Some("freed")), (4, None)] {
+        conn.execute(detail, (job, key)).expect("a detail");
+    }
+    let key =
+        "INSERT INTO idem_key (key, owner, scope, ttl_ms, fingerprint) VALUES (?1, ?2, 1, 1, zeroblob(16))";
+    conn.execute(key, ("taken over", 2)).expect("a key");
+    migrate::run(&conn, &migrate::ALL[..2], Timestamp::EPOCH).expect("the second step");
+    let mut select = conn.prepare("SELECT key, job FROM key_past ORDER BY job").expect("a statement");
+    let past = select.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).expect("a query");
+    let past: Vec<(String, i64)> = past.collect::<Result<_, _>>().expect("rows");
+    assert_eq!(past, [("taken over".to_owned(), 1), ("freed".to_owned(), 3)]);
 }
 
 #[test]

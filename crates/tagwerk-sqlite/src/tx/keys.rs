@@ -16,6 +16,11 @@ const INSERT: &str =
 pub(crate) const REPLACE: &str = "UPDATE idem_key SET owner = ?2, scope = ?3, ttl_ms = ?4, fingerprint = ?5, tomb_status = ?6, \
      tomb_type = ?7, tomb_started = ?8, tomb_finished = ?9 WHERE key = ?1 AND owner = ?10";
 const DELETE: &str = "DELETE FROM idem_key WHERE key = ?1 AND owner = ?2";
+/// Remembers a job that no longer holds its key, while there is such a job.
+pub(crate) const PUT_PAST: &str =
+    "INSERT OR IGNORE INTO key_past (key, job) SELECT ?1, ?2 WHERE EXISTS (SELECT 1 FROM job WHERE id = ?2)";
+/// The job holds its key again.
+pub(crate) const DROP_PAST: &str = "DELETE FROM key_past WHERE key = ?1 AND job = ?2";
 /// No index: it is asked for jobs that cannot be read.
 const OF_OWNER: &str =
     concat!("SELECT ", key_columns!(), " FROM idem_key WHERE owner = ?1 AND tomb_status IS NULL");
@@ -60,6 +65,17 @@ pub(super) fn write(conn: &Connection, writes: &[KeyWrite]) -> Res<()> {
         };
         if changed != 1 {
             return Err(StoreError::Conflict.into());
+        }
+        let (key, before, after) = match write {
+            KeyWrite::Insert(_) => continue,
+            KeyWrite::Replace { row, from } => (&row.key, *from, Some(row.owner)),
+            KeyWrite::Delete { key, owner } => (key, *owner, None),
+        };
+        if after != Some(before) {
+            conn.prepare_cached(PUT_PAST)?.execute(params![key, before.0])?;
+        }
+        if let Some(after) = after {
+            conn.prepare_cached(DROP_PAST)?.execute(params![key, after.0])?;
         }
     }
     Ok(())

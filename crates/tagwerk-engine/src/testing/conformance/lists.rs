@@ -1,12 +1,13 @@
 //! Lists: filters, pages, and what a row of a list leaves out.
 
+use tagwerk_core::idempotency::Scope;
 use tagwerk_core::{JobId, Status};
 
 use super::steps::{
     add, add_one, at, ids, job, listed_ids, plain_detail, prepare, put, read, settled, started, write,
 };
 use super::{Bench, odd};
-use crate::row::{FullJob, JobRow, Subject};
+use crate::row::{FullJob, JobRow, KeyRow, KeyWrite, Subject};
 use crate::store::{Insert, ListQuery, Listed};
 
 /// All pages of a list.
@@ -58,6 +59,59 @@ pub fn f131_a_row_of_a_list_leaves_out_what_may_be_large(bench: &mut dyn Bench) 
     assert_eq!(pages(bench, &page_of(10)), expected);
 }
 
+/// The key of the n-th of [`many`]: new for an even one, taken over from its neighbour by an odd one.
+fn taken(n: usize, row: &JobRow) -> KeyWrite {
+    let held = held(&format!("k{}", n / 2), row.job.id);
+    if n.is_multiple_of(2) {
+        KeyWrite::Insert(held)
+    } else {
+        KeyWrite::Replace { row: held, from: JobId(row.job.id.0 - 1) }
+    }
+}
+
+fn held(key: &str, owner: JobId) -> KeyRow {
+    KeyRow {
+        key: key.to_owned(),
+        owner,
+        scope: Scope::Ttl,
+        ttl_ms: 1_000,
+        fingerprint: [1; 16],
+        tombstone: None,
+    }
+}
+
+/// A job is found by its key while it holds it, when another took it over, when it was freed, and when it has it back;
+/// not when the job is gone.
+pub fn a_job_is_found_by_its_key_for_as_long_as_it_is_there(bench: &mut dyn Bench) {
+    let keyed = || job().key("k");
+    let rows = write(bench, |tx| {
+        let rows = add(tx, &[keyed(), keyed(), keyed(), job()]);
+        let ids: Vec<JobId> = rows.iter().map(|row| row.job.id).collect();
+        let mut put = |write| tx.put_keys(&[write]).expect("a key is written");
+        put(KeyWrite::Insert(held("k", ids[0])));
+        put(KeyWrite::Replace { row: held("k", ids[1]), from: ids[0] });
+        put(KeyWrite::Delete { key: "k".to_owned(), owner: ids[1] });
+        put(KeyWrite::Insert(held("k", ids[2])));
+        rows
+    });
+    let ids: Vec<JobId> = rows.iter().map(|row| row.job.id).collect();
+    let by_key = ListQuery { key: Some("k".into()), ..page_of(10) };
+    assert_eq!(list(bench, &by_key), ids[..3]);
+    write(bench, |tx| {
+        tx.put_keys(&[KeyWrite::Replace { row: held("k", ids[0]), from: ids[2] }]).expect("it has it back");
+    });
+    assert_eq!(list(bench, &by_key), ids[..3]);
+    let next = ListQuery { after: Some(ids[0]), limit: 1, ..by_key.clone() };
+    assert_eq!(list(bench, &next), ids[1..3], "all pages of one");
+    write(bench, |tx| tx.erase(&ids[1..2]).expect("a job is erased"));
+    assert_eq!(list(bench, &by_key), [ids[0], ids[2]]);
+    write(bench, |tx| {
+        tx.erase(&ids[..1]).expect("the holder is erased");
+        tx.put_keys(&[KeyWrite::Delete { key: "k".to_owned(), owner: ids[0] }]).expect("its key goes");
+    });
+    assert_eq!(list(bench, &by_key), [ids[2]]);
+}
+
 /// Eight jobs that differ in everything that a list can filter by.
 fn many(bench: &mut dyn Bench) -> Vec<JobRow> {
     write(bench, |tx| {
@@ -77,6 +131,9 @@ fn many(bench: &mut dyn Bench) -> Vec<JobRow> {
             });
         }
         tx.insert(&inserts).expect("jobs are inserted");
+        let keys: Vec<KeyWrite> =
+            inserts.iter().enumerate().map(|(n, insert)| taken(n, &insert.row)).collect();
+        tx.put_keys(&keys).expect("keys are written");
         let rows: Vec<JobRow> = inserts.into_iter().map(|insert| insert.row).collect();
         put(tx, &rows[1], &started(&rows[1], at(60_000)));
         put(tx, &rows[2], &settled(&rows[2], Status::Completed, at(9)));
