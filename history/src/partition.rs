@@ -180,7 +180,7 @@ fn nameless(call: &Call) -> i64 {
 }
 
 /// A job that no answer shows: as the defaults make it.
-fn unseen(id: i64) -> View {
+pub(crate) fn unseen(id: i64) -> View {
     View {
         id,
         status: Status::Pending,

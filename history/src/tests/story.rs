@@ -1,5 +1,6 @@
 //! Histories written by hand. Times are milliseconds; a call lasts from its moment to ten later.
 
+use crate::partition::unseen;
 use crate::{
     Action, Asked, Attempt, By, Call, Class, Contradiction, History, Key, Report, Rules, Said, Scope, Status,
     Told, View, Whole, check,
@@ -13,31 +14,7 @@ pub(crate) struct Story {
 
 /// Job 1, pending, never touched.
 pub(crate) fn fresh() -> View {
-    View {
-        id: 1,
-        status: Status::Pending,
-        version: 1,
-        attempt: 0,
-        retry_count: 0,
-        max_retries: 3,
-        lease_losses: 0,
-        max_lease_losses: 4,
-        release_count: 0,
-        verify: false,
-        cancel_requested: false,
-        review_unknown: false,
-        due_ms: 0,
-        expires_ms: None,
-        max_age_ms: None,
-        timeout_ms: None,
-        worker: None,
-        claimed_ms: None,
-        until_ms: None,
-        reason: None,
-        mark: None,
-        key: None,
-        whole: None,
-    }
+    unseen(1)
 }
 
 /// The job is held, since this moment for so long.
