@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use anyhow::Context as _;
 use axum::Router;
 use axum::body::{Body, Bytes};
-use axum::http::Request;
+use axum::http::{HeaderValue, Request, StatusCode, header};
 use axum::response::Response;
 use axum::routing::post;
 use hyper::body::Incoming;
@@ -88,13 +88,12 @@ async fn serve() -> anyhow::Result<()> {
 async fn echo(body: Bytes) -> Response {
     let answer = serde_json::from_slice(&body).and_then(|sent| answer(&sent));
     let (status, bytes) = match answer {
-        Ok(bytes) => (201, bytes),
-        Err(error) => (400, error.to_string().into_bytes()),
+        Ok(bytes) => (StatusCode::CREATED, bytes),
+        Err(error) => (StatusCode::BAD_REQUEST, error.to_string().into_bytes()),
     };
     let mut response = Response::new(Body::from(bytes));
-    *response.status_mut() = axum::http::StatusCode::from_u16(status).unwrap_or_default();
-    let kind = axum::http::HeaderValue::from_static("application/json");
-    response.headers_mut().insert(axum::http::header::CONTENT_TYPE, kind);
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
 }
 

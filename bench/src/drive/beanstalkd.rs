@@ -8,32 +8,17 @@ use tokio::net::TcpStream;
 
 use super::bodies::payload;
 use super::conversation::{Driven, Order, Reply, Tally, mark_begin, mark_end};
-use super::pump::{Caller, Left, Moved, pump};
+use super::pump::{Caller, Connect, Left, Moved, Server};
 use crate::system;
 
 /// The system that is driven.
 pub(super) struct Peer {
-    address: String,
-    runtime: tokio::runtime::Runtime,
+    server: Server,
 }
 
 impl Peer {
     pub(super) fn new(address: &str) -> anyhow::Result<Self> {
-        Ok(Self { address: address.to_owned(), runtime: super::runtime()? })
-    }
-
-    fn load<C: Caller>(
-        &self,
-        (count, time): (usize, Duration),
-        make: impl Fn(Connection) -> C,
-    ) -> anyhow::Result<Tally> {
-        self.runtime.block_on(async {
-            let mut callers = Vec::with_capacity(count);
-            for _ in 0..count {
-                callers.push(make(Connection::open(&self.address).await?));
-            }
-            pump(callers, time).await
-        })
+        Ok(Self { server: Server::at(address)? })
     }
 }
 
@@ -42,14 +27,16 @@ impl Driven for Peer {
         let tally = match order.call.as_str() {
             "enqueue" => {
                 let left = Left::of(0);
-                self.load((order.in_flight, order.time()), |c| Put::new(c, left.clone()))?
+                self.server.load((order.in_flight, order.time()), |c| Put::new(c, left.clone()))?
             }
             "fill" => {
                 let left = Left::of(order.jobs);
-                self.load((64, Duration::from_mins(1)), |c| Put::new(c, left.clone()))?
+                self.server.load((64, Duration::from_mins(1)), |c| Put::new(c, left.clone()))?
             }
-            "drain_one" => self.load((order.workers, order.time()), |connection| Take { connection })?,
-            "latency" => self.runtime.block_on(latency(&self.address, order))?,
+            "drain_one" => {
+                self.server.load((order.workers, order.time()), |connection| Take { connection })?
+            }
+            "latency" => self.server.wait(async |address| latency(address, order).await)?,
             "bulk" | "drain_bulk" => return Ok(Reply::Absent("its protocol has no call for many jobs")),
             _ => return Ok(Reply::Absent("nobody has written it")),
         };
@@ -63,13 +50,15 @@ struct Connection {
     line: String,
 }
 
-impl Connection {
+impl Connect for Connection {
     async fn open(address: &str) -> anyhow::Result<Self> {
         let stream = TcpStream::connect(address).await.context("cannot connect")?;
         stream.set_nodelay(true)?;
         Ok(Self { stream: BufReader::new(stream), line: String::new() })
     }
+}
 
+impl Connection {
     async fn send(&mut self, command: &[u8]) -> anyhow::Result<()> {
         self.stream.write_all(command).await.context("the server does not read")
     }

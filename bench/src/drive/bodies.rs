@@ -54,8 +54,16 @@ fn write_key(place: &mut [u8], mut number: u64) {
     }
 }
 
-/// Where the digits of each key are.
-fn places(text: &[u8]) -> Vec<usize> {
+/// Gives each key of a request the next number.
+fn write_keys(request: &mut [u8], places: &[usize], serial: &Serial) {
+    for place in places {
+        write_key(&mut request[*place..place + DIGITS], serial.next());
+    }
+}
+
+/// Where the digits of each key are. Anything but that many keys is an error: jobs whose key is not written anew would be
+/// repetitions of one job, and a server that answers those looks faster than it is.
+fn places(text: &[u8], keys: usize) -> anyhow::Result<Vec<usize>> {
     let digits = [b'0'; DIGITS];
     let mut places = Vec::new();
     let mut at = 0;
@@ -63,24 +71,26 @@ fn places(text: &[u8]) -> Vec<usize> {
         places.push(at + found);
         at += found + DIGITS;
     }
-    places
+    anyhow::ensure!(places.len() == keys, "places for {} keys in a request with {keys}", places.len());
+    Ok(places)
 }
 
 /// Requests with one job each: every second one has a key of its own.
+#[derive(Clone)]
 pub(super) struct Single {
     with_key: Vec<u8>,
-    place: usize,
+    places: Vec<usize>,
     plain: Vec<u8>,
     serial: Serial,
     turn: bool,
 }
 
 impl Single {
-    pub(super) fn new(serial: Serial) -> Self {
+    pub(super) fn new(serial: Serial) -> anyhow::Result<Self> {
         let request = |body: String| http::request("POST", "/jobs", "application/json", body.as_bytes());
         let with_key = request(job(Keyed::Yes, 0));
-        let place = places(&with_key).pop().unwrap_or_default();
-        Self { with_key, place, plain: request(job(Keyed::No, 0)), serial, turn: false }
+        let places = places(&with_key, 1)?;
+        Ok(Self { with_key, places, plain: request(job(Keyed::No, 0)), serial, turn: false })
     }
 
     /// The next request.
@@ -89,7 +99,7 @@ impl Single {
         if self.turn {
             return &self.plain;
         }
-        write_key(&mut self.with_key[self.place..self.place + DIGITS], self.serial.next());
+        write_keys(&mut self.with_key, &self.places, &self.serial);
         &self.with_key
     }
 }
@@ -113,6 +123,7 @@ pub(super) struct Shape {
 }
 
 /// Requests with many jobs each, half of them with keys of their own.
+#[derive(Clone)]
 pub(super) struct Many {
     request: Vec<u8>,
     places: Vec<usize>,
@@ -122,7 +133,7 @@ pub(super) struct Many {
 }
 
 impl Many {
-    pub(super) fn new(shape: Shape, serial: Serial) -> Self {
+    pub(super) fn new(shape: Shape, serial: Serial) -> anyhow::Result<Self> {
         let Shape { form, jobs, delay_seconds } = shape;
         // Delays that differ by a second each, so that scheduled jobs are due one after the other.
         let delay = |n: usize| if delay_seconds == 0 { 0 } else { delay_seconds + n as u64 };
@@ -133,15 +144,13 @@ impl Many {
             Form::Lines => ("application/x-ndjson", all.join("\n") + "\n"),
         };
         let request = http::request("POST", "/jobs/bulk", kind, body.as_bytes());
-        let places = places(&request);
-        Self { request, places, serial, jobs }
+        let places = places(&request, jobs / 2)?;
+        Ok(Self { request, places, serial, jobs })
     }
 
     /// The next request.
     pub(super) fn next(&mut self) -> &[u8] {
-        for place in &self.places {
-            write_key(&mut self.request[*place..place + DIGITS], self.serial.next());
-        }
+        write_keys(&mut self.request, &self.places, &self.serial);
         &self.request
     }
 }
@@ -159,7 +168,7 @@ mod tests {
     #[test]
     fn half_of_the_jobs_have_a_key_and_no_key_comes_twice() -> anyhow::Result<()> {
         let mut many =
-            Many::new(Shape { form: Form::Lines, jobs: 10, delay_seconds: 0 }, Serial::beginning_at(7));
+            Many::new(Shape { form: Form::Lines, jobs: 10, delay_seconds: 0 }, Serial::beginning_at(7))?;
         let mut keys = HashSet::new();
         for _ in 0..2 {
             let text = String::from_utf8(many.next().to_vec())?;
@@ -174,5 +183,30 @@ mod tests {
         }
         assert_eq!(keys.len(), 10);
         Ok(())
+    }
+
+    #[test]
+    fn every_second_request_with_one_job_has_a_key_that_is_new() -> anyhow::Result<()> {
+        let mut single = Single::new(Serial::beginning_at(7))?;
+        let mut keys = Vec::new();
+        for _ in 0..4 {
+            let text = String::from_utf8(single.next().to_vec())?;
+            let (_, body) = text.split_once("\r\n\r\n").unwrap_or_default();
+            let job: serde_json::Value = serde_json::from_str(body)?;
+            keys.push(job["idempotency_key"].as_str().map(str::to_owned));
+        }
+        let key = |number: u64| Some(format!("{number:016}"));
+        assert_eq!(keys, [None, key(7), None, key(8)]);
+        Ok(())
+    }
+
+    #[test]
+    fn a_request_whose_keys_are_not_where_they_should_be_is_refused() {
+        let keyless = job(Keyed::No, 0);
+        let error = places(keyless.as_bytes(), 1).expect_err("there is no key in it");
+        assert_eq!(error.to_string(), "places for 0 keys in a request with 1");
+        let one = job(Keyed::Yes, 0);
+        assert!(places(one.as_bytes(), 1).is_ok());
+        assert!(places(one.repeat(2).as_bytes(), 1).is_err(), "a key too many");
     }
 }

@@ -5,6 +5,8 @@ use anyhow::Context as _;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
+use super::pump::Connect;
+
 /// A connection.
 pub(super) struct Connection {
     stream: TcpStream,
@@ -35,14 +37,15 @@ pub(super) fn head(method: &str, path: &str, kind: &str, length: usize) -> Vec<u
     .into_bytes()
 }
 
-impl Connection {
-    /// A new connection.
-    pub(super) async fn open(address: &str) -> anyhow::Result<Self> {
+impl Connect for Connection {
+    async fn open(address: &str) -> anyhow::Result<Self> {
         let stream = TcpStream::connect(address).await.context("cannot connect")?;
         stream.set_nodelay(true)?;
         Ok(Self { stream, buffer: Vec::with_capacity(16 * 1024), body: Vec::new() })
     }
+}
 
+impl Connection {
     /// Writes a request and reads its answer: status and body.
     pub(super) async fn call(&mut self, request: &[u8]) -> anyhow::Result<(u16, &[u8])> {
         self.send(request).await?;

@@ -45,6 +45,45 @@ pub(super) trait Caller: Send + 'static {
     }
 }
 
+/// A connection of a caller.
+pub(super) trait Connect: Sized {
+    /// A new one.
+    fn open(address: &str) -> impl Future<Output = anyhow::Result<Self>> + Send;
+}
+
+/// The server that is loaded, and what its callers run on.
+pub(super) struct Server {
+    address: String,
+    runtime: tokio::runtime::Runtime,
+}
+
+impl Server {
+    /// The one at that address.
+    pub(super) fn at(address: &str) -> anyhow::Result<Self> {
+        Ok(Self { address: address.to_owned(), runtime: super::runtime()? })
+    }
+
+    /// Waits for what is done with its address.
+    pub(super) fn wait<T>(&self, act: impl AsyncFnOnce(&str) -> anyhow::Result<T>) -> anyhow::Result<T> {
+        self.runtime.block_on(act(&self.address))
+    }
+
+    /// Lets so many callers, each with a connection of its own, call for that long.
+    pub(super) fn load<N: Connect, C: Caller>(
+        &self,
+        (count, time): (usize, Duration),
+        make: impl Fn(N) -> C,
+    ) -> anyhow::Result<Tally> {
+        self.wait(async |address| {
+            let mut callers = Vec::with_capacity(count);
+            for _ in 0..count {
+                callers.push(make(N::open(address).await?));
+            }
+            pump(callers, time).await
+        })
+    }
+}
+
 /// What one caller did.
 #[derive(Default)]
 struct Share {
@@ -55,7 +94,7 @@ struct Share {
 
 /// Lets all callers call until the time is over or nothing is left. Calls that are under way then are waited for, and
 /// count with the time they take.
-pub(super) async fn pump<C: Caller>(callers: Vec<C>, time: Duration) -> anyhow::Result<Tally> {
+async fn pump<C: Caller>(callers: Vec<C>, time: Duration) -> anyhow::Result<Tally> {
     let mut set = JoinSet::new();
     mark_begin();
     let began = system::now();

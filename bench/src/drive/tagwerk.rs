@@ -9,7 +9,7 @@ use serde_json::json;
 use super::bodies::{Form, Many, Serial, Shape, Single};
 use super::conversation::{Driven, Order, Reply, Tally, mark_begin, mark_end};
 use super::http::{Connection, head, request};
-use super::pump::{Caller, Left, Moved, pump};
+use super::pump::{Caller, Connect as _, Left, Moved, Server};
 use crate::system;
 
 /// Jobs of a bulk request as one document.
@@ -27,16 +27,14 @@ const DRAIN_CONNECTIONS: usize = 4;
 
 /// The system that is driven.
 pub(super) struct Peer {
-    address: String,
-    runtime: tokio::runtime::Runtime,
+    server: Server,
     serial: Serial,
     form: Option<Form>,
 }
 
 impl Peer {
     pub(super) fn new(address: &str) -> anyhow::Result<Self> {
-        let runtime = super::runtime()?;
-        Ok(Self { address: address.to_owned(), runtime, serial: Serial::default(), form: None })
+        Ok(Self { server: Server::at(address)?, serial: Serial::default(), form: None })
     }
 
     /// Lines if the server takes them, else documents.
@@ -44,26 +42,12 @@ impl Peer {
         if let Some(form) = self.form {
             return Ok(form);
         }
-        let status = self.runtime.block_on(async {
-            let mut connection = Connection::open(&self.address).await?;
+        let status = self.server.wait(async |address| {
+            let mut connection = Connection::open(address).await?;
             let empty = head("POST", "/jobs/bulk", "application/x-ndjson", 0);
-            Ok::<u16, anyhow::Error>(connection.call(&empty).await?.0)
+            Ok(connection.call(&empty).await?.0)
         })?;
         Ok(*self.form.insert(if status == 200 { Form::Lines } else { Form::Json }))
-    }
-
-    fn load<C: Caller>(
-        &self,
-        (count, time): (usize, Duration),
-        make: impl Fn(Connection) -> C,
-    ) -> anyhow::Result<Tally> {
-        self.runtime.block_on(async {
-            let mut callers = Vec::with_capacity(count);
-            for _ in 0..count {
-                callers.push(make(Connection::open(&self.address).await?));
-            }
-            pump(callers, time).await
-        })
     }
 
     fn bulk(&mut self, time: Duration) -> anyhow::Result<Tally> {
@@ -82,11 +66,9 @@ impl Peer {
 
     fn send(&self, shape: Shape, limits: (Left, Duration)) -> anyhow::Result<Tally> {
         let (left, time) = limits;
-        let make = |connection| {
-            let requests = Many::new(shape, self.serial.clone());
-            Bulk { connection, requests, left: left.clone() }
-        };
-        self.load((BULK_CONNECTIONS, time), make)
+        let requests = Many::new(shape, self.serial.clone())?;
+        let make = |connection| Bulk { connection, requests: requests.clone(), left: left.clone() };
+        self.server.load((BULK_CONNECTIONS, time), make)
     }
 }
 
@@ -94,20 +76,25 @@ impl Driven for Peer {
     fn carry_out(&mut self, order: &Order) -> anyhow::Result<Reply> {
         let tally = match order.call.as_str() {
             "enqueue" => {
-                let make = |connection| One { connection, requests: Single::new(self.serial.clone()) };
-                self.load((order.in_flight, order.time()), make)?
+                let requests = Single::new(self.serial.clone())?;
+                let make = |connection| One { connection, requests: requests.clone() };
+                self.server.load((order.in_flight, order.time()), make)?
             }
             "bulk" => self.bulk(order.time())?,
             "fill" => self.fill(order)?,
-            "drain_one" => self.load((order.workers, order.time()), |connection| ByOne { connection })?,
-            "drain_turn" => self
-                .load((order.workers, order.time()), |connection| Batch::of(connection, (1, Left::of(0))))?,
+            "drain_one" => {
+                self.server.load((order.workers, order.time()), |connection| ByOne { connection })?
+            }
+            "drain_turn" => {
+                let make = |connection| Batch::of(connection, (1, Left::of(0)));
+                self.server.load((order.workers, order.time()), make)?
+            }
             "drain_bulk" => {
                 let left = Left::of(order.jobs);
                 let make = |connection| Batch::of(connection, (order.batch, left.clone()));
-                self.load((DRAIN_CONNECTIONS, order.time()), make)?
+                self.server.load((DRAIN_CONNECTIONS, order.time()), make)?
             }
-            "latency" => self.runtime.block_on(latency(&self.address, order))?,
+            "latency" => self.server.wait(async |address| latency(address, order).await)?,
             _ => return Ok(Reply::Absent("nobody has written it")),
         };
         Ok(Reply::Done(tally))
@@ -270,7 +257,7 @@ impl Caller for Batch {
 async fn latency(address: &str, order: &Order) -> anyhow::Result<Tally> {
     let mut worker = Connection::open(address).await?;
     let mut producer = Connection::open(address).await?;
-    let mut requests = Single::new(Serial::beginning_at(1 << 40));
+    let mut requests = Single::new(Serial::beginning_at(1 << 40))?;
     let claim = claim_one(30);
     let mut waits_ms = Vec::new();
     mark_begin();
