@@ -9,6 +9,8 @@ mod conversation;
 mod disk;
 mod http;
 mod pump;
+mod rows;
+mod sqlite;
 mod tagwerk;
 
 use std::path::Path;
@@ -23,6 +25,7 @@ pub(crate) fn run(words: &[String]) -> anyhow::Result<()> {
         "tagwerk" => converse(&mut tagwerk::Peer::new(target)?),
         "beanstalkd" => converse(&mut beanstalkd::Peer::new(target)?),
         "disk" => converse(&mut disk::Peer::new(Path::new(target))?),
+        "rows" => converse(&mut rows::Peer::new(Path::new(target))?),
         unknown => anyhow::bail!("there is no driver `{unknown}`"),
     }
 }

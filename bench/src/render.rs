@@ -209,7 +209,11 @@ fn ceilings(page: &mut String, report: &Report) {
             let waits = cell
                 .waits
                 .map_or(NOTHING.to_owned(), |waits| format!("{:.3} / {:.3}", waits.p50_ms, waits.p99_ms));
-            let name = if system.about.name == "echo" { "HTTP echo, " } else { "" };
+            let name = match system.about.name.as_str() {
+                "echo" => "HTTP echo, ",
+                "rows" => "rows of a job, ",
+                _ => "",
+            };
             rows.push(vec![format!("{name}{}", measure.heading()), rate(Some(cell)), waits]);
         }
     }
@@ -218,7 +222,9 @@ fn ceilings(page: &mut String, report: &Report) {
         (Measure::Enqueue64, ("echo", Measure::Enqueue64)),
         (Measure::Enqueue512, ("echo", Measure::Enqueue512)),
         (Measure::Bulk, ("disk", Measure::Insert512)),
+        (Measure::Bulk, ("rows", Measure::Insert512)),
         (Measure::DrainBulk, ("disk", Measure::Claim512)),
+        (Measure::DrainBulk, ("rows", Measure::Claim512)),
     ];
     let row = |(measure, (name, other)): &(Measure, (&str, Measure))| {
         let ratio = report.ratio(("tagwerk", *measure), (name, *other));

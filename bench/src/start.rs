@@ -22,8 +22,12 @@ const PATIENCE: Duration = Duration::from_mins(1);
 pub(crate) type Start = fn(&Place) -> anyhow::Result<Subject>;
 
 /// Tagwerk and the ceilings, which are always measured.
-pub(crate) const OWN: [(&str, Start); 3] =
-    [("tagwerk", tagwerk::start), ("echo", ceilings::echo), ("disk", ceilings::disk)];
+pub(crate) const OWN: [(&str, Start); 4] = [
+    ("tagwerk", tagwerk::start),
+    ("echo", ceilings::echo),
+    ("disk", ceilings::disk),
+    ("rows", ceilings::rows),
+];
 
 /// The peers.
 pub(crate) const PEERS: [(&str, Start); 5] = [

@@ -21,8 +21,18 @@ pub(crate) fn judge(report: &Report) -> Vec<Target> {
         share(report, (Measure::Bulk, "disk", Measure::Insert512), (0.5, "raw SQLite, 512 rows a commit")),
         share(
             report,
+            (Measure::Bulk, "rows", Measure::Insert512),
+            (0.5, "raw SQLite with the rows of a job, 512 jobs a commit"),
+        ),
+        share(
+            report,
             (Measure::DrainBulk, "disk", Measure::Claim512),
             (0.4, "raw SQLite, claim + complete at 512"),
+        ),
+        share(
+            report,
+            (Measure::DrainBulk, "rows", Measure::Claim512),
+            (0.4, "raw SQLite with the rows of a job, claim + complete at 512"),
         ),
         share(report, (Measure::DrainOne, "bullmq", Measure::DrainOne), (2.0, "BullMQ with AOF always")),
         share(
@@ -163,6 +173,28 @@ mod tests {
         ])?;
         let target = share(&report, (Measure::DrainOne, "bullmq", Measure::DrainOne), (2.0, "BullMQ"));
         assert_eq!(target.reached, Some(true));
+        Ok(())
+    }
+
+    #[test]
+    fn both_ceilings_of_sqlite_are_judged() -> anyhow::Result<()> {
+        let report = report(&[
+            ("tagwerk", Measure::Bulk, &[300.0]),
+            ("tagwerk", Measure::DrainBulk, &[90.0]),
+            ("disk", Measure::Insert512, &[700.0]),
+            ("disk", Measure::Claim512, &[400.0]),
+            ("rows", Measure::Insert512, &[500.0]),
+            ("rows", Measure::Claim512, &[200.0]),
+        ])?;
+        let judged = judge(&report);
+        let rows = judged.iter().filter_map(|target| Some((target.threshold.as_str(), target.reached?)));
+        let expected = [
+            ("0.5 × raw SQLite, 512 rows a commit = 350/s", false),
+            ("0.5 × raw SQLite with the rows of a job, 512 jobs a commit = 250/s", true),
+            ("0.4 × raw SQLite, claim + complete at 512 = 160/s", false),
+            ("0.4 × raw SQLite with the rows of a job, claim + complete at 512 = 80/s", true),
+        ];
+        assert_eq!(rows.collect::<Vec<_>>(), expected);
         Ok(())
     }
 

@@ -54,6 +54,13 @@ fn write_key(place: &mut [u8], mut number: u64) {
     }
 }
 
+/// The key with that number, as the requests have it.
+pub(super) fn key(number: u64) -> [u8; DIGITS] {
+    let mut key = [0; DIGITS];
+    write_key(&mut key, number);
+    key
+}
+
 /// Gives each key of a request the next number.
 fn write_keys(request: &mut [u8], places: &[usize], serial: &Serial) {
     for place in places {
@@ -195,8 +202,8 @@ mod tests {
             let job: serde_json::Value = serde_json::from_str(body)?;
             keys.push(job["idempotency_key"].as_str().map(str::to_owned));
         }
-        let key = |number: u64| Some(format!("{number:016}"));
-        assert_eq!(keys, [None, key(7), None, key(8)]);
+        let eighth = String::from_utf8(key(8).to_vec())?;
+        assert_eq!(keys, [None, Some("0000000000000007".to_owned()), None, Some(eighth)]);
         Ok(())
     }
 

@@ -1,17 +1,18 @@
-//! The ceilings of the disk: what an fsync takes, and what SQLite alone does with rows like ours.
+//! The ceilings of the disk: what an fsync takes, and what SQLite alone does with the narrowest rows that a queue can have.
 //!
-//! One table, one row a job with its payload, one index of what is ready, as little as a job queue can write; the WAL
-//! is synced at every commit (`synchronous = FULL`), as the product does. No HTTP, no rules, no history, no keys.
+//! One table, one row a job with its payload, one index of what is ready, as little as a job queue can write. No HTTP, no
+//! rules, no history, no keys. What is kept of a job in Tagwerk is more; that is the ceiling of `rows.rs`.
 
 use std::fs::File;
 use std::io::{Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rusqlite::{Connection, params};
 
 use super::bodies::payload;
-use super::conversation::{Driven, Order, Reply, Tally, mark_begin, mark_end, percentile};
+use super::conversation::{Driven, Order, Reply, Tally, mark_begin, mark_end};
+use super::sqlite::{FILL_ROWS, open, timed};
 use crate::system;
 
 /// A page.
@@ -51,7 +52,7 @@ pub(super) struct Peer {
 
 impl Peer {
     pub(super) fn new(folder: &Path) -> anyhow::Result<Self> {
-        Ok(Self { folder: folder.to_path_buf(), database: open(folder)?, time: 0 })
+        Ok(Self { folder: folder.to_path_buf(), database: open(folder, SCHEMA)?, time: 0 })
     }
 
     /// Commits of that many rows until the time is over.
@@ -136,20 +137,11 @@ impl Driven for Peer {
             "fsync_overwrite" => self.fsync(Sync::Overwrite, order.time())?,
             "insert" => self.insert(order.rows, in_time)?,
             "claim" => self.claim(order.rows, in_time)?,
-            "fill" => self.insert(512, |done| done < order.jobs)?,
+            "fill" => self.insert(FILL_ROWS, |done| done < order.jobs)?,
             _ => return Ok(Reply::Absent("nobody has written it")),
         };
         Ok(Reply::Done(tally))
     }
-}
-
-fn open(folder: &Path) -> anyhow::Result<Connection> {
-    let database = Connection::open(folder.join("ceiling.db"))?;
-    database.pragma_update(None, "journal_mode", "WAL")?;
-    database.pragma_update(None, "synchronous", "FULL")?;
-    database.pragma_update(None, "cache_size", -64_000)?;
-    database.execute_batch(SCHEMA)?;
-    Ok(database)
 }
 
 /// The same statement for each id.
@@ -162,34 +154,21 @@ fn each(transaction: &rusqlite::Transaction<'_>, sql: &str, what: (&[i64], i64))
     Ok(())
 }
 
-/// Repeats while it may and moves something.
-fn timed(
-    until: impl Fn(u64) -> bool,
-    mut once: impl FnMut() -> anyhow::Result<usize>,
-) -> anyhow::Result<Tally> {
-    let mut calls = Vec::new();
-    let mut jobs = 0;
-    mark_begin();
-    let began: Instant = system::now();
-    let mut last = began;
-    while until(jobs) {
-        let from = system::now();
-        let moved = u64::try_from(once()?)?;
-        if moved == 0 {
-            break;
-        }
-        last = system::now();
-        calls.push(last.duration_since(from).as_secs_f64() * 1e3);
-        jobs += moved;
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::drive::sqlite::tests::{count, folder};
+
+    #[test]
+    fn the_narrow_table_is_filled_and_drained() -> anyhow::Result<()> {
+        let folder = folder()?;
+        let mut peer = Peer::new(folder.path())?;
+        assert_eq!(peer.insert(64, |done| done < 1_000)?.total, 1_024);
+        assert_eq!(peer.insert(1, |done| done < 3)?.total, 3);
+        assert_eq!(count(&peer.database, "job WHERE state = 0 AND length(payload) = 150")?, 1_027);
+        assert_eq!(peer.claim(512, |_| true)?.jobs, 1_027);
+        let ended = "job WHERE state = 5 AND attempt = 1 AND lease_bits IS NULL AND lease_until IS NULL";
+        assert_eq!(count(&peer.database, ended)?, 1_027);
+        Ok(())
     }
-    mark_end();
-    calls.sort_unstable_by(f64::total_cmp);
-    Ok(Tally {
-        jobs,
-        seconds: last.duration_since(began).as_secs_f64(),
-        p50_ms: percentile(&calls, 50),
-        p99_ms: percentile(&calls, 99),
-        total: jobs,
-        ..Tally::default()
-    })
 }

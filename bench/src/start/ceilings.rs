@@ -7,7 +7,7 @@ use crate::subject::{About, Kind, Place, Reset, Subject};
 /// The echo route.
 const ECHO: [Measure; 2] = [Measure::Enqueue64, Measure::Enqueue512];
 
-/// The disk, and SQLite on it.
+/// The disk, and SQLite on it with as little as a queue can write.
 const DISK: [Measure; 6] = [
     Measure::FsyncAppend,
     Measure::FsyncOverwrite,
@@ -16,6 +16,9 @@ const DISK: [Measure; 6] = [
     Measure::Insert512,
     Measure::Claim512,
 ];
+
+/// SQLite with all that is kept of a job.
+const ROWS: [Measure; 2] = [Measure::Insert512, Measure::Claim512];
 
 pub(super) fn echo(place: &Place) -> anyhow::Result<Subject> {
     let (server, address) = announced(place, place.own(&["echo"]), "echo")?;
@@ -36,20 +39,34 @@ pub(super) fn echo(place: &Place) -> anyhow::Result<Subject> {
 }
 
 pub(super) fn disk(place: &Place) -> anyhow::Result<Subject> {
-    let folder = place.fresh("disk")?;
+    let settings = "one table, one index of ready rows, 150 bytes of payload; WAL, synchronous = FULL; no keys, no history";
+    sqlite(place, ("disk", settings), &DISK)
+}
+
+pub(super) fn rows(place: &Place) -> anyhow::Result<Subject> {
+    let settings = "the rows of a job: a hot one with five partial indexes, a cold one with 150 bytes of payload, a key for \
+                    half of the jobs, an attempt at the end; WAL, synchronous = FULL; no rules, no counters, no answers";
+    sqlite(place, ("rows", settings), &ROWS)
+}
+
+/// A driver that has a folder and no server.
+fn sqlite(
+    place: &Place,
+    (name, settings): (&str, &str),
+    measures: &'static [Measure],
+) -> anyhow::Result<Subject> {
+    let folder = place.fresh(name)?;
     let about = About {
-        name: "disk".to_owned(),
+        name: name.to_owned(),
         kind: Kind::Ceiling,
         version: format!("SQLite {}", rusqlite::version()),
-        settings: lines(&[
-            "one table, one index of ready rows, 150 bytes of payload; WAL, synchronous = FULL; no keys, no history",
-        ]),
+        settings: lines(&[settings]),
     };
     Ok(Subject {
         about,
-        measures: &DISK,
+        measures,
         reset: Reset::Restart,
-        driver: place.drive("disk", &folder.to_string_lossy())?,
+        driver: place.drive(name, &folder.to_string_lossy())?,
         servers: Vec::new(),
         pending: 0,
     })
