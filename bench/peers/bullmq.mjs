@@ -2,7 +2,7 @@
 // Its notion of an idempotency key is a custom jobId: adding a job whose id exists does nothing.
 
 import { Queue, Worker } from 'bullmq';
-import { PAYLOAD, consume, idle, nextKey, pump, serve } from './protocol.mjs';
+import { PAYLOAD, bringIn, consume, idle, nextKey, serve } from './protocol.mjs';
 
 const connection = { host: '127.0.0.1', port: Number(process.argv[2]), maxRetriesPerRequest: null };
 const NAME = 'bench';
@@ -11,8 +11,10 @@ const options = () => ({ jobId: nextKey(), removeOnComplete: true, removeOnFail:
 const queue = new Queue(NAME, { connection });
 await queue.waitUntilReady();
 
-const bulk = () =>
-  queue.addBulk(Array.from({ length: BULK }, () => ({ name: 'noop', data: PAYLOAD, opts: options() })));
+async function bulk() {
+  const jobs = Array.from({ length: BULK }, () => ({ name: 'noop', data: PAYLOAD, opts: options() }));
+  return (await queue.addBulk(jobs)).length;
+}
 
 async function worker(concurrency, processor) {
   const made = new Worker(NAME, processor, { connection, concurrency, autorun: false });
@@ -24,22 +26,7 @@ async function worker(concurrency, processor) {
 await serve({
   absent: { drain_bulk: 'the open source edition has no batches' },
   reset: () => queue.obliterate({ force: true }),
-  async enqueue({ in_flight, ms }) {
-    const one = async () => {
-      await queue.add('noop', PAYLOAD, options());
-      return 1;
-    };
-    return pump({ inFlight: in_flight, ms, one });
-  },
-  async bulk({ ms }) {
-    const one = async () => (await bulk()).length;
-    return pump({ inFlight: 4, ms, one });
-  },
-  async fill({ jobs }) {
-    let filled = 0;
-    for (; filled < jobs; filled += BULK) await bulk();
-    return { total: filled };
-  },
+  ...bringIn({ one: () => queue.add('noop', PAYLOAD, options()), bulk, inFlight: 4 }),
   async drain_one({ ms, workers, pending }) {
     const consumer = await worker(workers, async () => {});
     return consume({

@@ -4,7 +4,7 @@
 
 import { Logger, makeWorkerUtils, run } from 'graphile-worker';
 import pg from 'pg';
-import { PAYLOAD, consume, idle, nextKey, pump, serve } from './protocol.mjs';
+import { PAYLOAD, bringIn, consume, idle, nextKey, serve } from './protocol.mjs';
 
 const connectionString = process.argv[2];
 const BULK = 1000;
@@ -22,8 +22,10 @@ const BATCHED = {
   failJobBatchDelay: 0,
 };
 
-const specs = () =>
-  Array.from({ length: BULK }, () => ({ identifier: 'noop', payload: PAYLOAD, jobKey: nextKey() }));
+async function bulk() {
+  const specs = Array.from({ length: BULK }, () => ({ identifier: 'noop', payload: PAYLOAD, jobKey: nextKey() }));
+  return (await utils.addJobs(specs)).length;
+}
 
 const start = (settings, taskList) =>
   run({
@@ -53,22 +55,7 @@ await serve({
     await pool.query('truncate graphile_worker._private_jobs');
     await pool.query('vacuum analyze graphile_worker._private_jobs');
   },
-  async enqueue({ in_flight, ms }) {
-    const one = async () => {
-      await utils.addJob('noop', PAYLOAD, { jobKey: nextKey() });
-      return 1;
-    };
-    return pump({ inFlight: in_flight, ms, one });
-  },
-  async bulk({ ms }) {
-    const one = async () => (await utils.addJobs(specs())).length;
-    return pump({ inFlight: 2, ms, one });
-  },
-  async fill({ jobs }) {
-    let filled = 0;
-    for (; filled < jobs; filled += BULK) await utils.addJobs(specs());
-    return { total: filled };
-  },
+  ...bringIn({ one: () => utils.addJob('noop', PAYLOAD, { jobKey: nextKey() }), bulk, inFlight: 2 }),
   drain_one: (command) => drain(ONE(command.workers), command),
   drain_bulk: (command) => drain(BATCHED, command),
   async latency({ ms, samples }) {

@@ -4,7 +4,7 @@
 
 import { createHash } from 'node:crypto';
 import PgBoss from 'pg-boss';
-import { PAYLOAD, idle, nextKey, pump, serve } from './protocol.mjs';
+import { PAYLOAD, bringIn, idle, nextKey, pump, serve } from './protocol.mjs';
 
 const NAME = 'bench';
 const BULK = 1000;
@@ -20,7 +20,10 @@ function id() {
   return hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
 }
 
-const bulk = () => boss.insert(Array.from({ length: BULK }, () => ({ name: NAME, id: id(), data: PAYLOAD })));
+async function bulk() {
+  await boss.insert(Array.from({ length: BULK }, () => ({ name: NAME, id: id(), data: PAYLOAD })));
+  return BULK;
+}
 
 async function drain({ ms, inFlight, batchSize }) {
   // What autovacuum would have done after so many inserts.
@@ -35,25 +38,7 @@ async function drain({ ms, inFlight, batchSize }) {
 
 await serve({
   reset: () => boss.clearStorage(),
-  async enqueue({ in_flight, ms }) {
-    const one = async () => {
-      await boss.send(NAME, PAYLOAD, { id: id() });
-      return 1;
-    };
-    return pump({ inFlight: in_flight, ms, one });
-  },
-  async bulk({ ms }) {
-    const one = async () => {
-      await bulk();
-      return BULK;
-    };
-    return pump({ inFlight: 2, ms, one });
-  },
-  async fill({ jobs }) {
-    let filled = 0;
-    for (; filled < jobs; filled += BULK) await bulk();
-    return { total: filled };
-  },
+  ...bringIn({ one: () => boss.send(NAME, PAYLOAD, { id: id() }), bulk, inFlight: 2 }),
   drain_one: ({ ms, workers }) => drain({ ms, inFlight: workers, batchSize: 1 }),
   drain_bulk: ({ ms }) => drain({ ms, inFlight: 4, batchSize: 100 }),
   async latency({ ms, samples }) {

@@ -83,6 +83,28 @@ export async function pump({ inFlight, ms, one }) {
   return { ...summary(jobs, began, last, calls), total: jobs };
 }
 
+// The commands that bring jobs in. `one` enqueues a job; `bulk` enqueues as many in a call as suits the peer and answers how
+// many went in; `inFlight` is how many of its calls are under way at once.
+export function bringIn({ one, bulk, inFlight }) {
+  const single = async () => {
+    await one();
+    return 1;
+  };
+  return {
+    enqueue: ({ in_flight, ms }) => pump({ inFlight: in_flight, ms, one: single }),
+    bulk: ({ ms }) => pump({ inFlight, ms, one: bulk }),
+    async fill({ jobs }) {
+      let filled = 0;
+      while (filled < jobs) {
+        const moved = await bulk();
+        if (moved === 0) throw new Error('nothing went in');
+        filled += moved;
+      }
+      return { total: filled };
+    },
+  };
+}
+
 // Waits until `count()` reaches `all` or `ms` have passed, then stops the consumer and answers what was measured.
 // The consumer calls `tick()` for each job that it has finished; `settle` makes sure that the server knows it.
 export async function consume({ ms, all, start, stop, settle = async () => {} }) {

@@ -2,7 +2,7 @@
 // Acknowledgements of consumers are not confirmed by the protocol. There is no notion of an idempotency key.
 
 import amqp from 'amqplib';
-import { PAYLOAD, PAYLOAD_TEXT, consume, idle, pump, serve } from './protocol.mjs';
+import { PAYLOAD, PAYLOAD_TEXT, bringIn, consume, idle, serve } from './protocol.mjs';
 
 const QUEUE = 'bench';
 const BULK = 1000;
@@ -26,7 +26,7 @@ const bulk = () =>
     const confirmed = (error) => {
       left -= 1;
       if (error) reject(error);
-      else if (left === 0) resolve();
+      else if (left === 0) resolve(BULK);
     };
     for (let n = 0; n < BULK; n += 1) channel.sendToQueue(QUEUE, body, durable, confirmed);
   });
@@ -67,25 +67,7 @@ await serve({
     await channel.deleteQueue(QUEUE);
     await declare();
   },
-  async enqueue({ in_flight, ms }) {
-    const one = async () => {
-      await publish(body);
-      return 1;
-    };
-    return pump({ inFlight: in_flight, ms, one });
-  },
-  async bulk({ ms }) {
-    const one = async () => {
-      await bulk();
-      return BULK;
-    };
-    return pump({ inFlight: 2, ms, one });
-  },
-  async fill({ jobs }) {
-    let filled = 0;
-    for (; filled < jobs; filled += BULK) await bulk();
-    return { total: filled };
-  },
+  ...bringIn({ one: () => publish(body), bulk, inFlight: 2 }),
   drain_one: (command) => drain(command, command.workers, 1),
   drain_bulk: (command) => drain(command, 500, 100),
   async latency({ ms, samples }) {
