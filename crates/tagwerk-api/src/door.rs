@@ -28,6 +28,7 @@ pub use decoded::{
     NewJobs, Release, Report, ReportBulk, ReportItem, Reported, Retry, RetryFields, TypeDefaults,
 };
 pub use limits::DoorLimits;
+pub use nearest::nearest;
 pub(crate) use text::TextRule;
 
 /// Reads requests within given limits. One per server.

@@ -7,6 +7,7 @@
 
 pub mod attempt;
 pub mod event;
+pub mod gate;
 pub mod idempotency;
 pub mod job;
 pub mod limits;

@@ -191,6 +191,10 @@ pub const BATCH_COMMANDS: usize = 1_024;
 pub const BATCH_BYTES: usize = 16 * MIB;
 /// Claims that wait for a job at the same time; beyond it a claim is answered at once, empty.
 pub const PARKED_CLAIMS_MAX: usize = 20_000;
+/// Lanes (queue, type, limits, fair key) in all: they are kept in memory. Beyond it new partitions and fair keys share.
+pub const LANES_MAX: usize = 100_000;
+/// How many partitions and fair keys those beyond [`LANES_MAX`] share.
+pub const SHARED_LANES: u16 = 1_024;
 /// What the fields of a job besides its payload, error and checkpoint are reckoned at in a claim answer: they are mostly
 /// names and times, and 1,000 of them leave seven eighths of the budget to the texts.
 pub const CLAIM_JOB_FIELDS_BYTES: u64 = 1_024;

@@ -1,11 +1,12 @@
 //! Finds the name that somebody probably meant.
 
 /// The known name nearest to `given`, if one is near enough to be meant.
-pub(crate) fn nearest(given: &str, known: &[&'static str]) -> Option<&'static str> {
+#[must_use]
+pub fn nearest<'k>(given: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
     let given = plain(given)?;
     known
-        .iter()
-        .filter_map(|name| Some((closeness(&given, &plain(name)?)?, *name)))
+        .into_iter()
+        .filter_map(|name| Some((closeness(&given, &plain(name)?)?, name)))
         .min_by_key(|(closeness, _)| *closeness)
         .map(|(_, name)| name)
 }
@@ -75,7 +76,7 @@ mod tests {
             ("prio", "priority"),
             ("runat", "run_at"),
         ] {
-            assert_eq!(nearest(given, KNOWN), Some(meant), "{given}");
+            assert_eq!(nearest(given, KNOWN.iter().copied()), Some(meant), "{given}");
         }
     }
 
@@ -83,7 +84,7 @@ mod tests {
     fn far_names_are_not() {
         let endless = "x".repeat(1_000_000);
         for given in ["", "foo", "🦀", "___", "customer", &endless] {
-            assert_eq!(nearest(given, KNOWN), None);
+            assert_eq!(nearest(given, KNOWN.iter().copied()), None);
         }
     }
 

@@ -486,7 +486,7 @@ fn not_an_object(path: &str, value: &RawValue) -> Refusal {
 }
 
 fn unknown_message(name: &str, known: &[&'static str]) -> String {
-    match nearest(name, known) {
+    match nearest(name, known.iter().copied()) {
         Some(meant) => format!("is not known here; did you mean `{meant}`?"),
         None if known.is_empty() => "is not known here; nothing can be given".to_owned(),
         None => format!("is not known here; known are {}", known.join(", ")),
