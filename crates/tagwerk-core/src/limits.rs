@@ -193,7 +193,8 @@ pub const BATCH_BYTES: usize = 16 * MIB;
 pub const PARKED_CLAIMS_MAX: usize = 20_000;
 /// Lanes (queue, type, limits, fair key) in all: they are kept in memory. Beyond it new partitions and fair keys share.
 pub const LANES_MAX: usize = 100_000;
-/// How many partitions and fair keys those beyond [`LANES_MAX`] share.
+/// How many partitions and fair keys those beyond [`LANES_MAX`] share, because a hundredth of what is kept in memory anyway
+/// spreads them well.
 pub const SHARED_LANES: u16 = 1_024;
 /// What the fields of a job besides its payload, error and checkpoint are reckoned at in a claim answer: they are mostly
 /// names and times, and 1,000 of them leave seven eighths of the budget to the texts.
