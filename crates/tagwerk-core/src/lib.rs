@@ -13,6 +13,7 @@ pub mod job;
 pub mod limits;
 mod names;
 pub mod priority;
+pub mod rate;
 pub mod rejection;
 pub mod retention;
 pub mod retry;
