@@ -333,6 +333,22 @@ pub enum Refusal {
         /// Index of the first refused item.
         index: usize,
     },
+    /// The server takes only known types, and this one has no settings.
+    #[error("type {kind:?} is not known here; only types with settings are taken (types.strict)")]
+    UnknownType {
+        /// The type as it was sent.
+        kind: String,
+        /// The types that are known, for whoever looks for the one that was meant.
+        known: std::sync::Arc<[String]>,
+    },
+    /// The payload is larger than its type allows.
+    #[error("payload: has {bytes} bytes; the type allows at most {max}")]
+    PayloadTooLarge {
+        /// Its size.
+        bytes: usize,
+        /// What the type allows.
+        max: u32,
+    },
     /// A value that only the engine can judge.
     #[error("{field}: {message}")]
     Invalid {

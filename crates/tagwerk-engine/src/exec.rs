@@ -1,6 +1,7 @@
 //! Execution of commands, one file per kind. All of them work on [`crate::work::Work`] and decide nothing about jobs
 //! themselves.
 
+pub(crate) mod admit;
 pub(crate) mod calls;
 pub(crate) mod claim;
 pub(crate) mod enqueue;

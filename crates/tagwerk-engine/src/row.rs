@@ -213,7 +213,8 @@ pub struct ActionRow {
     pub text: Option<String>,
 }
 
-/// Settings of a type: defaults for its jobs. `None` leaves a field to the server.
+/// Settings of a type: defaults for its jobs, and what these may ask for. `None` leaves a field to the server, or forbids
+/// nothing.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct TypeSettings {
     /// Queue for jobs that name none.
@@ -240,6 +241,12 @@ pub struct TypeSettings {
     pub ttl_ms: Option<i64>,
     /// Who is responsible; free text.
     pub owner: Option<String>,
+    /// The queues that jobs may go to; `None`: any. Never empty.
+    pub queues: Option<Vec<String>>,
+    /// The highest priority that a job may ask for; one that asks for none gets at most this.
+    pub priority_ceiling: Option<Priority>,
+    /// Largest payload in bytes.
+    pub payload_max_bytes: Option<u32>,
 }
 
 /// What is counted per lane, in the job's own transaction. The first seven obey

@@ -17,6 +17,8 @@ pub struct Settings {
     pub ttl_ms: i64,
     /// Whether reports without a lease token are refused.
     pub lease_token: LeaseToken,
+    /// Whether jobs of a type without settings are taken.
+    pub unknown_types: UnknownTypes,
     /// How long finished jobs are kept.
     pub retention: retention::Policy,
     /// Commands that may wait for the committer before further ones are refused.
@@ -32,6 +34,15 @@ pub enum LeaseToken {
     Required,
 }
 
+/// What becomes of a job whose type has no settings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnknownTypes {
+    /// It is taken; a type needs no settings.
+    Accept,
+    /// It is refused: a misspelt type would wait for a worker that never comes.
+    Refuse,
+}
+
 impl Default for Settings {
     fn default() -> Self {
         Self {
@@ -41,6 +52,7 @@ impl Default for Settings {
             lease_ms: limits::LEASE_DEFAULT_MS,
             ttl_ms: limits::DEFAULT_TTL_MS,
             lease_token: LeaseToken::Optional,
+            unknown_types: UnknownTypes::Accept,
             retention: retention::Policy::default(),
             inbox: limits::INBOX_COMMANDS,
         }

@@ -276,4 +276,10 @@ pub struct TypeDefaults {
     pub idempotency_ttl_ms: Option<i64>,
     /// `owner`
     pub owner: Option<String>,
+    /// `queues`
+    pub queues: Option<Vec<String>>,
+    /// `priority_ceiling` as a number.
+    pub priority_ceiling: Option<u8>,
+    /// `payload_max_bytes`
+    pub payload_max_bytes: Option<u32>,
 }

@@ -66,6 +66,14 @@ pub struct DoorLimits {
     pub list_page: RangeInclusive<u32>,
 }
 
+impl DoorLimits {
+    /// What a type may say of the payloads of its jobs: at least the one of a job that gives none, at most the server's.
+    #[must_use]
+    pub fn payload_sizes(&self) -> RangeInclusive<u32> {
+        2..=u32::try_from(self.payload_max_bytes).unwrap_or(u32::MAX)
+    }
+}
+
 #[cfg(test)]
 impl DoorLimits {
     /// The numbers of the server, for tests.

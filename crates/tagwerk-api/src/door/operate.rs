@@ -82,7 +82,24 @@ impl Door {
             idempotency_scope: reader.choice("idempotency_scope"),
             idempotency_ttl_ms: reader.seconds("idempotency_ttl_seconds", &limits.ttl_ms),
             owner: reader.text("owner", limits.prose_rule()),
+            queues: reader.texts("queues", limits.claim_names_max, limits.queue_rule()),
+            priority_ceiling: reader.priority("priority_ceiling", limits.priority_max),
+            payload_max_bytes: reader.count("payload_max_bytes", &limits.payload_sizes()),
         };
+        if let (Some(queue), Some(queues)) = (&settings.queue, &settings.queues)
+            && !queues.contains(queue)
+        {
+            reader.fail(
+                "queue",
+                FieldCode::Conflict,
+                "is not one of `queues`; add it there, or name one of them",
+            );
+        }
+        if let (Some(priority), Some(ceiling)) = (settings.priority, settings.priority_ceiling)
+            && priority > ceiling
+        {
+            reader.fail("priority", FieldCode::Conflict, format!("is above `priority_ceiling`, {ceiling}"));
+        }
         if reader.text("type", limits.type_rule()).is_some_and(|sent| sent != job_type) {
             reader.fail("type", FieldCode::Conflict, "must be the type of the path");
         }
@@ -175,7 +192,8 @@ mod tests {
         let body =
             br#"{"queue":"q","priority":"critical","max_retries":5,"max_lease_losses":0,"lease_seconds":60,
             "timeout_seconds":null,"retry":{"cap_seconds":10},"on_unknown":null,"max_age_seconds":3600,
-            "idempotency_scope":"unfinished","idempotency_ttl_seconds":0,"owner":"team@example.org"}"#;
+            "idempotency_scope":"unfinished","idempotency_ttl_seconds":0,"owner":"team@example.org",
+            "queues":["q","r"],"priority_ceiling":40,"payload_max_bytes":2}"#;
         let settings = TypeDefaults {
             queue: Some("q".to_owned()),
             priority: Some(30),
@@ -189,10 +207,31 @@ mod tests {
             idempotency_scope: Some(IdempotencyScope::Unfinished),
             idempotency_ttl_ms: Some(0),
             owner: Some("team@example.org".to_owned()),
+            queues: Some(vec!["q".to_owned(), "r".to_owned()]),
+            priority_ceiling: Some(40),
+            payload_max_bytes: Some(2),
         };
         assert_eq!(door().type_settings("t", body), Ok(settings));
         let error = door().type_settings("t", br#"{"delay_seconds":1}"#).unwrap_err();
         assert_eq!(error.errors[0].code, "unknown-field");
+    }
+
+    #[test]
+    fn rules_of_a_type_that_contradict_its_defaults_are_refused() {
+        let refused = |body: &str| {
+            let refusal = door().type_settings("t", body.as_bytes()).unwrap_err();
+            refusal.errors.into_iter().map(|error| (error.field, error.code)).collect::<Vec<_>>()
+        };
+        let conflict = |field: &str| vec![(field.to_owned(), "conflict".to_owned())];
+        assert_eq!(refused(r#"{"queue":"a","queues":["b","c"]}"#), conflict("queue"));
+        assert_eq!(refused(r#"{"priority":31,"priority_ceiling":"critical"}"#), conflict("priority"));
+        assert!(door().type_settings("t", br#"{"priority":30,"priority_ceiling":"critical"}"#).is_ok());
+        assert_eq!(refused(r#"{"queues":[]}"#)[0].1, "empty");
+        for bytes in ["1", "262145", "-1"] {
+            let body = format!(r#"{{"payload_max_bytes":{bytes}}}"#);
+            assert_eq!(refused(&body)[0].1, "out-of-range", "{bytes}");
+        }
+        assert!(door().type_settings("t", br#"{"payload_max_bytes":262144}"#).is_ok());
     }
 
     #[test]

@@ -108,6 +108,7 @@ fn of_field(limits: &DoorLimits, schema: &str, field: &str) -> Value {
         (_, "reason" | "note" | "owner") => text(limits.prose_rule()),
         (_, "max_retries") => count(&limits.max_retries),
         (_, "max_lease_losses") => count(&limits.max_lease_losses),
+        (_, "payload_max_bytes") => count(&limits.payload_sizes()),
         (_, "max_jobs") => count(&limits.claim_jobs),
         (_, "delay_seconds" | "retry_after_seconds") => seconds(&limits.delay_ms),
         (_, "max_age_seconds") => seconds(&limits.max_age_ms),

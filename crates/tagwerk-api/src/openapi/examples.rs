@@ -301,6 +301,9 @@ fn settings() -> TypeSettings {
         }),
         idempotency_scope: Some(IdempotencyScope::Ttl),
         owner: Some("billing team".to_owned()),
+        queues: Some(vec!["mail".to_owned(), "bulk".to_owned()]),
+        priority_ceiling: Some(crate::request::Priority::Label(PriorityLabel::High)),
+        payload_max_bytes: Some(65_536),
         ..TypeSettings::default()
     }
 }

@@ -57,6 +57,7 @@ pub(super) const ROUTES: &[Route] = &[
         ],
         problems: &[
             Code::PayloadTooLarge,
+            Code::UnknownType,
             Code::JobDamaged,
             Code::Duplicate,
             Code::IdempotencyKeyReused,

@@ -90,7 +90,7 @@ fn problems_stand_under_their_status() {
     let enqueue = &document["paths"]["/jobs"]["post"]["responses"];
     assert_eq!(
         enqueue["422"]["description"],
-        "`invalid-request`, `payload-too-large`, `idempotency-key-reused`, `idempotency-key-conflict`"
+        "`invalid-request`, `payload-too-large`, `unknown-type`, `idempotency-key-reused`, `idempotency-key-conflict`"
     );
     assert_eq!(enqueue["409"]["description"], "`duplicate`");
     assert!(enqueue["503"]["headers"]["Retry-After"].is_object());

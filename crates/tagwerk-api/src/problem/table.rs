@@ -77,6 +77,8 @@ codes! {
         "Check the id. Completed and cancelled jobs are deleted when their retention ends.";
     TypeNotFound = "type-not-found" 404 never "No settings for this type",
         "Types without settings use the server's defaults; PUT /types/{type} makes some.";
+    UnknownType = "unknown-type" 422 never "Unknown type",
+        "The server takes only types with settings (types.strict). Correct the name, or make it known: PUT /types/{type}.";
     MethodNotAllowed = "method-not-allowed" 405 never "Method not allowed",
         "Use a method that the header Allow lists.";
     RequestTimeout = "request-timeout" 408 again "Request too slow",

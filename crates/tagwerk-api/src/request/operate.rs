@@ -63,7 +63,8 @@ pub struct ForceFailRequest {
     pub seen_version: Option<i64>,
 }
 
-/// `PUT /types/{type}`: defaults for new jobs of a type. `null` or missing leaves it to the server's default.
+/// `PUT /types/{type}`: defaults for new jobs of a type, and what they may ask for. `null` or missing leaves it to the
+/// server's default, or forbids nothing.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct TypeSettings {
     /// The queue.
@@ -90,4 +91,11 @@ pub struct TypeSettings {
     pub idempotency_ttl_seconds: Option<Seconds>,
     /// Whom to ask about jobs of this type: free text.
     pub owner: Option<String>,
+    /// The queues that its jobs may go to; `null`: any. A job for another one is refused.
+    pub queues: Option<Vec<String>>,
+    /// The highest priority of its jobs, a level or a number 0..=100. A job that asks for more is refused; one that asks
+    /// for none gets at most this.
+    pub priority_ceiling: Option<Priority>,
+    /// Largest payload of its jobs in bytes, where that is less than the server's.
+    pub payload_max_bytes: Option<u32>,
 }

@@ -6,6 +6,7 @@ use tagwerk_core::idempotency::{self, OnDuplicate, OnMismatch, Standing};
 use tagwerk_core::{Action, Answer, Event, Job, JobId, NewJob, Timestamp, limits};
 
 use crate::command::{BulkMode, Enqueue, EnqueueJob, Enqueued, MaxAge, Refusal, Start};
+use crate::exec::admit::{self, Admission};
 use crate::row::{Detail, JobRow, KeyRow, KeyWrite, Lane, Note, TypeSettings};
 use crate::store::{OldPayload, PayloadWrite, StoreError, StoreResult};
 use crate::tokens::Fields;
@@ -25,14 +26,31 @@ enum Verdict {
     Refused(Refusal),
 }
 
+impl Verdict {
+    /// Whether what was sent is to be stored: as a new job, or in the place of what a job had.
+    fn stores(&self, job: &EnqueueJob) -> bool {
+        match self {
+            Self::Create => true,
+            Self::Existing { .. } | Self::Repeats { .. } => job.on_duplicate == Some(OnDuplicate::Replace),
+            Self::Refused(_) => false,
+        }
+    }
+}
+
 /// Executes an enqueue.
 pub(crate) fn enqueue(work: &mut Work<'_>, request: &Enqueue) -> StoreResult<Vec<Item>> {
     let keys: Vec<&str> = request.jobs.iter().filter_map(|job| job.key.as_deref()).collect();
     work.load_keys(&keys)?;
     let mut created_here: HashMap<&str, usize> = HashMap::new();
     let mut verdicts = Vec::with_capacity(request.jobs.len());
+    let mut admission = Admission::default();
     for (index, job) in request.jobs.iter().enumerate() {
-        let verdict = judge(work, request, (job, &created_here))?;
+        let mut verdict = judge(work, request, (job, &created_here))?;
+        if verdict.stores(job)
+            && let Some(refusal) = admission.refusal(work.env, job)
+        {
+            verdict = Verdict::Refused(refusal);
+        }
         if let (Verdict::Create, Some(key)) = (&verdict, &job.key) {
             created_here.insert(key, index);
         }
@@ -189,7 +207,7 @@ fn create(work: &mut Work<'_>, jobs: &[&EnqueueJob]) -> StoreResult<Vec<JobId>> 
     Ok(ids)
 }
 
-fn queue_of<'j>(job: &'j EnqueueJob, settings: &'j TypeSettings) -> &'j str {
+pub(crate) fn queue_of<'j>(job: &'j EnqueueJob, settings: &'j TypeSettings) -> &'j str {
     job.queue.as_deref().or(settings.queue.as_deref()).unwrap_or(limits::QUEUE_DEFAULT)
 }
 
@@ -239,7 +257,7 @@ fn new_row(work: &Work<'_>, of: (&EnqueueJob, &TypeSettings), at: (JobId, Lane))
     JobRow {
         job: Job::accepted(&new),
         lane,
-        priority: job.priority.or(set.priority).unwrap_or_default(),
+        priority: admit::priority(job, set),
         payload_bytes: u32::try_from(payload_of(job).len()).unwrap_or(u32::MAX),
         note: Note::default(),
     }
@@ -254,7 +272,7 @@ fn due(start: Start, now: Timestamp) -> Timestamp {
     }
 }
 
-fn payload_of(job: &EnqueueJob) -> &str {
+pub(crate) fn payload_of(job: &EnqueueJob) -> &str {
     job.payload.as_deref().unwrap_or(limits::PAYLOAD_DEFAULT)
 }
 
@@ -320,8 +338,8 @@ fn replace(work: &mut Work<'_>, job: &EnqueueJob, owner: JobId) -> StoreResult<b
         Ok(_) | Err(_) => return Ok(false),
     };
     work.record(owner, &event, step);
-    let priority =
-        job.priority.or(work.env.types.get(&job.kind).and_then(|set| set.priority)).unwrap_or_default();
+    let none = TypeSettings::default();
+    let priority = admit::priority(job, work.env.types.get(&job.kind).unwrap_or(&none));
     work.edit(owner, |row| row.priority = priority);
     let payload = payload_of(job).to_owned();
     work.replace_payload(PayloadWrite { job: owner, payload, old: OldPayload::Forget, at: work.env.now })?;

@@ -5,7 +5,7 @@ use tagwerk_core::{Action, Answer, Call, Event, JobId};
 
 use crate::command::{KeyFate, Operate, OperateAnswer, Refusal};
 use crate::exec::enqueue::{standing, take_key};
-use crate::exec::retention;
+use crate::exec::{admit, retention};
 use crate::row::{KeyRow, KeyWrite};
 use crate::store::{Listed, OldPayload, PayloadWrite, StoreResult, Unreadable};
 use crate::work::{View, Work};
@@ -18,6 +18,9 @@ pub(crate) fn operate(work: &mut Work<'_>, call: &Operate) -> StoreResult<Result
         return on_damaged(work, call, why);
     }
     if let Some(refusal) = work.absent(id) {
+        return Ok(Err(refusal));
+    }
+    if let Some(refusal) = too_large(work, call) {
         return Ok(Err(refusal));
     }
     let event = Event::Operate { action: call.action.clone(), seen_version: call.seen_version };
@@ -49,6 +52,12 @@ pub(crate) fn operate(work: &mut Work<'_>, call: &Operate) -> StoreResult<Result
         retention::erase(work, &[(id, job.detail.key.clone())])?;
     }
     Ok(Ok(OperateAnswer { job: Listed::Job(job), replayed: !done && call.action != Action::Delete }))
+}
+
+/// A new payload keeps to what the type allows now.
+fn too_large(work: &Work<'_>, call: &Operate) -> Option<Refusal> {
+    let settings = work.env.types.get(&*work.row(call.id)?.lane.kind)?;
+    admit::payload(settings, call.payload.as_deref()?)
 }
 
 /// A job that cannot be read can be deleted and nothing else. Not by who names the version that was seen: it cannot be

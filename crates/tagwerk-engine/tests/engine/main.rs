@@ -16,4 +16,5 @@ mod reports;
 mod retention;
 mod rig;
 mod times;
+mod type_rules;
 mod waits;

@@ -10,20 +10,21 @@ use crate::codec::detail::retry;
 use crate::error::{Fail, Res};
 
 const SELECT: &str = "SELECT name, queue, prio, max_retries, max_lease_losses, lease_ms, timeout_ms, max_age_ms, \
-     retry_base_ms, retry_factor, retry_cap_ms, retry_jitter, on_unknown, scope, ttl_ms, owner \
-     FROM type WHERE has_settings = 1 ORDER BY name";
+     retry_base_ms, retry_factor, retry_cap_ms, retry_jitter, on_unknown, scope, ttl_ms, owner, queues, prio_ceiling, \
+     payload_max_bytes FROM type WHERE has_settings = 1 ORDER BY name";
 const UPSERT: &str = "INSERT INTO type (name, has_settings, queue, prio, max_retries, max_lease_losses, lease_ms, timeout_ms, \
-     max_age_ms, retry_base_ms, retry_factor, retry_cap_ms, retry_jitter, on_unknown, scope, ttl_ms, owner) \
-     VALUES (?1, 1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16) \
+     max_age_ms, retry_base_ms, retry_factor, retry_cap_ms, retry_jitter, on_unknown, scope, ttl_ms, owner, queues, \
+     prio_ceiling, payload_max_bytes) VALUES (?1, 1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19) \
      ON CONFLICT (name) DO UPDATE SET has_settings = 1, queue = excluded.queue, prio = excluded.prio, \
      max_retries = excluded.max_retries, max_lease_losses = excluded.max_lease_losses, lease_ms = excluded.lease_ms, \
      timeout_ms = excluded.timeout_ms, max_age_ms = excluded.max_age_ms, retry_base_ms = excluded.retry_base_ms, \
      retry_factor = excluded.retry_factor, retry_cap_ms = excluded.retry_cap_ms, retry_jitter = excluded.retry_jitter, \
-     on_unknown = excluded.on_unknown, scope = excluded.scope, ttl_ms = excluded.ttl_ms, owner = excluded.owner";
+     on_unknown = excluded.on_unknown, scope = excluded.scope, ttl_ms = excluded.ttl_ms, owner = excluded.owner, \
+     queues = excluded.queues, prio_ceiling = excluded.prio_ceiling, payload_max_bytes = excluded.payload_max_bytes";
 const CLEAR: &str = "UPDATE type SET has_settings = 0, queue = NULL, prio = NULL, max_retries = NULL, max_lease_losses = NULL, \
      lease_ms = NULL, timeout_ms = NULL, max_age_ms = NULL, retry_base_ms = NULL, retry_factor = NULL, \
-     retry_cap_ms = NULL, retry_jitter = NULL, on_unknown = NULL, scope = NULL, ttl_ms = NULL, owner = NULL \
-     WHERE name = ?1";
+     retry_cap_ms = NULL, retry_jitter = NULL, on_unknown = NULL, scope = NULL, ttl_ms = NULL, owner = NULL, \
+     queues = NULL, prio_ceiling = NULL, payload_max_bytes = NULL WHERE name = ?1";
 const EXISTS: &str = "SELECT 1 FROM type WHERE name = ?1 AND has_settings = 1";
 
 /// All settings by name.
@@ -38,16 +39,13 @@ pub(crate) fn read_all(conn: &Connection) -> Res<Vec<(String, TypeSettings)>> {
 }
 
 fn decode(cells: Cells<'_>) -> Res<(String, TypeSettings)> {
-    let priority = match cells.maybe_narrow(2)? {
-        Some(value) => Some(
-            Priority::from_value(value)
-                .ok_or_else(|| Fail::Row("column `prio` of a type is out of range".to_owned()))?,
-        ),
-        None => None,
+    let priority = |value: Option<u8>| match value.map(Priority::from_value) {
+        Some(None) => Err(Fail::Row("a priority of a type is out of range".to_owned())),
+        priority => Ok(priority.flatten()),
     };
     let settings = TypeSettings {
         queue: cells.maybe_string(1)?,
-        priority,
+        priority: priority(cells.maybe_narrow(2)?)?,
         max_retries: cells.maybe_narrow(3)?,
         max_lease_losses: cells.maybe_narrow(4)?,
         lease_ms: cells.maybe_int(5)?,
@@ -58,6 +56,9 @@ fn decode(cells: Cells<'_>) -> Res<(String, TypeSettings)> {
         scope: cells.maybe_code(13)?,
         ttl_ms: cells.maybe_int(14)?,
         owner: cells.maybe_string(15)?,
+        queues: cells.maybe_string(16)?.map(|names| names.split(',').map(str::to_owned).collect()),
+        priority_ceiling: priority(cells.maybe_narrow(17)?)?,
+        payload_max_bytes: cells.maybe_narrow(18)?,
     };
     Ok((cells.string(0)?, settings))
 }
@@ -86,6 +87,9 @@ pub(crate) fn write(conn: &Connection, kind: &str, settings: Option<&TypeSetting
         settings.scope.map(Code::code),
         settings.ttl_ms,
         settings.owner,
+        settings.queues.as_ref().map(|names| names.join(",")),
+        settings.priority_ceiling.map(Priority::value),
+        settings.payload_max_bytes,
     ])?;
     Ok(existed)
 }

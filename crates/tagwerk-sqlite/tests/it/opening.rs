@@ -110,10 +110,16 @@ fn an_empty_file_is_a_new_store() {
 fn newer_and_changed_schemas_are_left_alone() {
     let (_folder, path) = folder();
     drop(SqliteStore::open(&path, &options()).expect("a store"));
-    let sql = |sql: &str| Connection::open(&path).expect("a database").execute_batch(sql).expect("SQL");
+    let database = || Connection::open(&path).expect("a database");
+    let sql = |sql: &str| database().execute_batch(sql).expect("SQL");
+    let steps: i64 =
+        database().query_one("SELECT count(*) FROM migration", [], |row| row.get(0)).expect("a number");
     sql("INSERT INTO migration VALUES (99, '0099_later', 'x', 0)");
     for error in [refused(&path), SqliteStore::open_read_only(&path).err().expect("it is refused")] {
-        assert!(matches!(error, OpenError::NewerSchema { found: 99, known: 2, .. }), "{error:?}");
+        assert!(
+            matches!(error, OpenError::NewerSchema { found: 99, known, .. } if known == steps),
+            "{error:?}"
+        );
     }
     sql("DELETE FROM migration WHERE version = 99; UPDATE migration SET checksum = 'x'");
     assert!(matches!(refused(&path), OpenError::ChangedMigration { name, .. } if name == "0001_init"));

@@ -83,6 +83,15 @@ pub(crate) struct Set {
     /// Whom to ask about these jobs
     #[arg(long, value_name = "TEXT")]
     owner: Option<String>,
+    /// A queue that its jobs may go to; repeat it for more. Others are refused
+    #[arg(long = "allow-queue", value_name = "QUEUE")]
+    queues: Option<Vec<String>>,
+    /// The highest priority that a job may ask for
+    #[arg(long, value_name = "LEVEL", value_parser = priority)]
+    priority_ceiling: Option<Priority>,
+    /// Largest payload in bytes
+    #[arg(long, value_name = "BYTES")]
+    payload_max_bytes: Option<u32>,
     /// Go back to the server's default for this setting
     #[arg(long, value_name = "SETTING", value_parser = clap::builder::PossibleValuesParser::new(UNSET.map(|(name, _)| name)))]
     unset: Vec<String>,
@@ -94,7 +103,7 @@ pub(crate) struct Set {
 type Unset = fn(&mut TypeSettings);
 
 /// How each setting is taken back.
-const UNSET: [(&str, Unset); 12] = [
+const UNSET: [(&str, Unset); 15] = [
     ("queue", |settings| settings.queue = None),
     ("priority", |settings| settings.priority = None),
     ("max-retries", |settings| settings.max_retries = None),
@@ -107,6 +116,9 @@ const UNSET: [(&str, Unset); 12] = [
     ("idempotency-scope", |settings| settings.idempotency_scope = None),
     ("idempotency-ttl", |settings| settings.idempotency_ttl_seconds = None),
     ("owner", |settings| settings.owner = None),
+    ("allow-queue", |settings| settings.queues = None),
+    ("priority-ceiling", |settings| settings.priority_ceiling = None),
+    ("payload-max-bytes", |settings| settings.payload_max_bytes = None),
 ];
 
 impl Types {
@@ -165,6 +177,9 @@ impl Set {
             idempotency_scope: self.idempotency_scope.or(before.idempotency_scope),
             idempotency_ttl_seconds: self.idempotency_ttl.or(before.idempotency_ttl_seconds),
             owner: self.owner.or(before.owner),
+            queues: self.queues.or(before.queues),
+            priority_ceiling: self.priority_ceiling.or(before.priority_ceiling),
+            payload_max_bytes: self.payload_max_bytes.or(before.payload_max_bytes),
         };
         for (_, unset) in UNSET.iter().filter(|(name, _)| self.unset.iter().any(|given| given == name)) {
             unset(&mut settings);
@@ -199,6 +214,9 @@ fn view(info: &TypeInfo) -> String {
         ("owner", settings.owner.as_deref().map(line)),
         ("queue", settings.queue.as_deref().map(line)),
         ("priority", settings.priority.map(level)),
+        ("allowed queues", settings.queues.as_ref().map(|names| names.join(", "))),
+        ("priority ceiling", settings.priority_ceiling.map(level)),
+        ("payload", settings.payload_max_bytes.map(|bytes| format!("at most {bytes} bytes"))),
         ("max retries", settings.max_retries.map(|retries| retries.to_string())),
         ("max lease losses", settings.max_lease_losses.map(|losses| losses.to_string())),
         ("lease", length(settings.lease_seconds)),

@@ -2,7 +2,7 @@
 
 use tagwerk_core::limits;
 use tagwerk_core::retry::Jitter;
-use tagwerk_engine::settings::LeaseToken;
+use tagwerk_engine::settings::{LeaseToken, UnknownTypes};
 
 use super::value::{Raw, show_duration};
 use super::{Config, Listen, LogLevel, StoreUrl};
@@ -162,6 +162,16 @@ pub(super) const KEYS: &[Key] = &[
             Ok(())
         },
         get: |config| config.payload_max_bytes.to_string(),
+    },
+    Key {
+        name: "types.strict",
+        about: "Whether jobs of a type without settings are refused: a misspelt one would wait for nobody.",
+        set: |config, raw| {
+            let strict = raw.flag()?;
+            config.engine.unknown_types = if strict { UnknownTypes::Refuse } else { UnknownTypes::Accept };
+            Ok(())
+        },
+        get: |config| (config.engine.unknown_types == UnknownTypes::Refuse).to_string(),
     },
     Key {
         name: "retention.completed",

@@ -246,6 +246,10 @@ fn keeps_type_limits(limits: &DoorLimits, settings: &TypeDefaults) {
     within(limits.ttl_ms.clone(), settings.idempotency_ttl_ms);
     keeps_retry_limits(limits, &settings.retry);
     assert!(settings.owner.iter().all(|owner| is_key(owner, limits.text_max_bytes)));
+    assert!(settings.queues.iter().all(|names| (1..=limits.claim_names_max).contains(&names.len())));
+    assert!(settings.queues.iter().flatten().all(|queue| is_name(queue, limits.name_max_bytes)));
+    within(0..=limits.priority_max, settings.priority_ceiling);
+    within(limits.payload_sizes(), settings.payload_max_bytes);
 }
 
 fn keeps_claim_limits(limits: &DoorLimits, claim: &Claim) {

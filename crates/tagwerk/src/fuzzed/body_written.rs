@@ -187,5 +187,7 @@ pub(super) fn type_settings(settings: &TypeDefaults) -> Vec<u8> {
     object.put("max_age_seconds", seconds(settings.max_age_ms));
     object.put("idempotency_scope", settings.idempotency_scope);
     object.put("idempotency_ttl_seconds", seconds(settings.idempotency_ttl_ms));
+    object.put("queues", settings.queues.as_ref()).put("priority_ceiling", settings.priority_ceiling);
+    object.put("payload_max_bytes", settings.payload_max_bytes);
     object.put("owner", settings.owner.as_ref()).bytes()
 }

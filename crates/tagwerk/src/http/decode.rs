@@ -166,6 +166,9 @@ pub(super) fn type_settings(defaults: door::TypeDefaults) -> TypeSettings {
         scope: defaults.idempotency_scope.map(scope),
         ttl_ms: defaults.idempotency_ttl_ms,
         owner: defaults.owner,
+        queues: defaults.queues,
+        priority_ceiling: defaults.priority_ceiling.and_then(Priority::from_value),
+        payload_max_bytes: defaults.payload_max_bytes,
     }
 }
 

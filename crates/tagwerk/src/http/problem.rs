@@ -5,6 +5,7 @@ use axum::response::{IntoResponse, Response};
 use http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, StatusCode};
 use tagwerk_api::answer::Existing;
+use tagwerk_api::door::nearest;
 use tagwerk_api::headers::PROBLEM_JSON;
 use tagwerk_api::problem::{Code, FieldCode, FieldError, Problem, Refusal as DoorRefusal};
 use tagwerk_core::{JobId, Rejection};
@@ -115,10 +116,25 @@ pub(super) fn refusal(refusal: Refusal) -> Problem {
         }
         Refusal::KeyHeld(_) => Problem::new(Code::IdempotencyKeyHeld, detail),
         Refusal::NotAtomic { .. } => Problem::new(Code::AtomicRefused, detail),
+        Refusal::UnknownType { kind, known } => unknown_type(&kind, &known),
+        Refusal::PayloadTooLarge { .. } => {
+            let message = detail.trim_start_matches("payload: ");
+            DoorRefusal::field("payload", FieldCode::PayloadTooLarge, message).into()
+        }
         Refusal::Invalid { field, message } => {
             DoorRefusal::field(field, FieldCode::OutOfRange, message).into()
         }
     }
+}
+
+/// A type that the server does not take, with the one that was probably meant.
+fn unknown_type(kind: &str, known: &[String]) -> Problem {
+    let meant = nearest(kind, known.iter().map(String::as_str));
+    let meant = meant.map_or_else(String::new, |name| format!("; did you mean {name:?}?"));
+    let message = format!("is {kind:?}, which has no settings here{meant}");
+    let code = FieldCode::UnknownValue;
+    let errors = vec![FieldError::new("type".to_owned(), code, message.clone())];
+    Problem { errors, ..Problem::new(Code::UnknownType, format!("type {message}")) }
 }
 
 /// The same with the job, where the answer is about one job only.

@@ -10,7 +10,7 @@ use tagwerk_api::answer::{
 use tagwerk_api::request::{Progress, RetrySettings, Subject, TypeSettings};
 use tagwerk_api::{Json, LeaseToken, PriorityLabel, Seconds, Time};
 use tagwerk_core::limits::check::cut_text;
-use tagwerk_core::{JobId, RetryOverrides, Timestamp, limits};
+use tagwerk_core::{JobId, Priority, RetryOverrides, Timestamp, limits};
 use tagwerk_engine::command::{ClaimAnswer, Claimed, Enqueued};
 use tagwerk_engine::row::{self, FullJob};
 
@@ -177,7 +177,7 @@ pub(super) fn heartbeat(full: &FullJob) -> Option<HeartbeatAnswer> {
 pub(super) fn type_settings(settings: row::TypeSettings) -> TypeSettings {
     TypeSettings {
         queue: settings.queue,
-        priority: settings.priority.map(|priority| tagwerk_api::request::Priority::Number(priority.value())),
+        priority: settings.priority.map(level),
         max_retries: settings.max_retries,
         max_lease_losses: settings.max_lease_losses,
         lease_seconds: settings.lease_ms.map(Seconds::from_ms),
@@ -188,7 +188,14 @@ pub(super) fn type_settings(settings: row::TypeSettings) -> TypeSettings {
         idempotency_scope: settings.scope.map(names::scope),
         idempotency_ttl_seconds: settings.ttl_ms.map(Seconds::from_ms),
         owner: settings.owner,
+        queues: settings.queues,
+        priority_ceiling: settings.priority_ceiling.map(level),
+        payload_max_bytes: settings.payload_max_bytes,
     }
+}
+
+const fn level(priority: Priority) -> tagwerk_api::request::Priority {
+    tagwerk_api::request::Priority::Number(priority.value())
 }
 
 /// Progress as it was reported.

@@ -36,6 +36,7 @@ mod semantics;
 mod server;
 mod support;
 mod tour;
+mod type_rules;
 mod work_exits;
 mod work_life;
 mod work_outage;

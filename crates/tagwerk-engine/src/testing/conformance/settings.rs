@@ -28,6 +28,9 @@ fn odd_settings(salt: i64) -> TypeSettings {
         scope: Some(Scope::Waiting),
         ttl_ms: Some(1_000 * salt + 8),
         owner: Some(format!("team {salt} 😀")),
+        queues: Some(vec![format!("queue-{salt}"), "Q.2_-".to_owned()]),
+        priority_ceiling: Some(priority(43)),
+        payload_max_bytes: Some(small + 9),
     }
 }
 
