@@ -161,6 +161,8 @@ pub(crate) const fn refusal_code(refusal: &Refusal) -> &'static str {
         Refusal::KeyReusedHere { .. } => "idempotency-key-reused (same request)",
         Refusal::KeyHeld(_) => "idempotency-key-held",
         Refusal::NotAtomic { .. } => "not-atomic",
+        Refusal::UnknownType { .. } => "unknown-type",
+        Refusal::PayloadTooLarge { .. } => "payload-too-large",
         Refusal::Invalid { .. } => "invalid",
     }
 }

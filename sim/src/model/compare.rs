@@ -147,7 +147,11 @@ pub(crate) fn refused<T>(
         Refusal::DuplicateHere { index }
         | Refusal::KeyReusedHere { index }
         | Refusal::NotAtomic { index } => i64::try_from(*index).ok(),
-        Refusal::JobDamaged(_) | Refusal::Rejected { .. } | Refusal::Invalid { .. } => None,
+        Refusal::JobDamaged(_)
+        | Refusal::Rejected { .. }
+        | Refusal::UnknownType { .. }
+        | Refusal::PayloadTooLarge { .. }
+        | Refusal::Invalid { .. } => None,
     };
     if refusal_code(refusal) == code && names == about {
         return Ok(());
