@@ -164,6 +164,9 @@ pub(crate) const fn refusal_code(refusal: &Refusal) -> &'static str {
         Refusal::UnknownType { .. } => "unknown-type",
         Refusal::PayloadTooLarge { .. } => "payload-too-large",
         Refusal::Invalid { .. } => "invalid",
+        Refusal::UnknownLimit { .. } => "invalid (unknown limit)",
+        Refusal::NoSuchLimit(_) => "limit-not-found",
+        Refusal::LimitInUse { .. } => "limit-in-use",
     }
 }
 

@@ -2,14 +2,17 @@
 //! callers, since none of the commands in a batch has been answered before another was sent; it is chosen so that what
 //! becomes free in a batch can be handed out in the same batch.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use tagwerk_core::JobId;
 
-use crate::command::{Claim, ClaimAnswer, OperateAnswer, PutType, Refusal, Work as WorkCommand, WorkAnswer};
+use crate::command::{
+    Claim, ClaimAnswer, LimitAnswer, OperateAnswer, PutType, Refusal, Work as WorkCommand, WorkAnswer,
+};
 use crate::exec::claim::Wish;
+use crate::exec::limits::Limited;
 use crate::exec::retention::{RetentionReport, Sweep};
-use crate::exec::{calls, claim, enqueue, operate, retention, time};
+use crate::exec::{calls, claim, enqueue, limits, operate, retention, time};
 use crate::message::{EnqueueAnswer, Message};
 use crate::parked::{Arrival, Parked};
 use crate::row::{Lane, TypeSettings};
@@ -43,6 +46,7 @@ pub(crate) enum Output {
     Work(WorkAnswer),
     Operate(Result<OperateAnswer, Refusal>),
     PutType(bool),
+    Limit(Box<Result<LimitAnswer, Refusal>>),
     Nothing,
 }
 
@@ -52,6 +56,8 @@ pub(crate) struct Done {
     pub(crate) parked: Served,
     pub(crate) effects: Effects,
     pub(crate) types: Option<HashMap<String, TypeSettings>>,
+    /// Names of limits, if they changed.
+    pub(crate) limits: Option<BTreeSet<String>>,
     pub(crate) overdue: time::Backlog,
     pub(crate) retention: Option<(RetentionReport, Sweep)>,
 }
@@ -65,8 +71,15 @@ pub(crate) fn execute(
 ) -> StoreResult<Done> {
     let Put { types, known } = put_types(tx, env, messages)?;
     let mut known = known.into_iter();
-    let env = Env { types: types.as_ref().unwrap_or(env.types), ..*env };
+    let Limited { names, answers } = limits::calls(tx, env, messages)?;
+    let mut limit_answers = answers.into_iter();
+    let env = Env {
+        types: types.as_ref().unwrap_or(env.types),
+        limits: names.as_ref().unwrap_or(env.limits),
+        ..*env
+    };
     let mut work = Work::new(tx, &env);
+    work.effects.opened += usize::from(names.is_some());
     let overdue = match around.services {
         Services::Off => time::Backlog::None,
         Services::Time | Services::TimeAndRetention => time::end_overdue(&mut work)?,
@@ -74,7 +87,12 @@ pub(crate) fn execute(
     let mut outputs = Vec::with_capacity(messages.len());
     preload(&mut work, messages)?;
     for message in messages {
-        outputs.push(act(&mut work, message, &mut known)?);
+        outputs.push(match message {
+            Message::Limit(..) => {
+                limit_answers.next().map_or(Output::Nothing, |answer| Output::Limit(Box::new(answer)))
+            }
+            message => act(&mut work, message, &mut known)?,
+        });
     }
     work.flush()?;
     let offered = work.effects.readied.clone();
@@ -94,7 +112,7 @@ pub(crate) fn execute(
             Some((retention::run(&mut work, &mut sweep)?, sweep))
         }
     };
-    Ok(Done { outputs, parked, effects: work.finish()?, types, overdue, retention })
+    Ok(Done { outputs, parked, effects: work.finish()?, types, limits: names, overdue, retention })
 }
 
 /// What writing type settings led to.
@@ -133,7 +151,11 @@ fn preload(work: &mut Work<'_>, messages: &[&Message]) -> StoreResult<()> {
                 keys.extend(command.jobs.iter().filter_map(|job| job.key.as_deref()));
             }
             Message::GiveBack(leases) => ids.extend(leases.iter().map(|(id, _)| *id)),
-            Message::Claim(..) | Message::PutType(..) | Message::Drain | Message::Stop => {}
+            Message::Claim(..)
+            | Message::PutType(..)
+            | Message::Limit(..)
+            | Message::Drain
+            | Message::Stop => {}
         }
     }
     work.load(&ids)?;
@@ -158,7 +180,7 @@ fn act(
             Output::Nothing
         }
         Message::Claim(..) => Output::Claim(ClaimAnswer::default()),
-        Message::Drain | Message::Stop => Output::Nothing,
+        Message::Limit(..) | Message::Drain | Message::Stop => Output::Nothing,
     })
 }
 

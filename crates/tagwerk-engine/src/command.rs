@@ -1,11 +1,14 @@
 //! Commands: what callers ask of the engine, already checked at the door, and what they are answered.
 
+use std::sync::Arc;
+
+use tagwerk_core::gate::LimitSettings;
 use tagwerk_core::idempotency::{OnDuplicate, OnMismatch, Scope};
 use tagwerk_core::{
     Action, JobId, OnUnknown, Outcome, Priority, Rejection, RetryOverrides, Timestamp, limits,
 };
 
-use crate::row::{FullJob, Progress, Subject, Tombstone, TypeSettings};
+use crate::row::{FullJob, LimitRow, LimitUse, Progress, Special, Subject, Tombstone, TypeSettings};
 use crate::store::{Filter, Listed};
 
 /// When a new job becomes due.
@@ -72,6 +75,8 @@ pub struct EnqueueJob {
     pub correlation_id: Option<String>,
     /// W3C trace context.
     pub traceparent: Option<String>,
+    /// Limits and fair key, if it has any.
+    pub special: Option<Arc<Special>>,
 }
 
 /// Jobs to be accepted.
@@ -349,6 +354,29 @@ pub enum Refusal {
         /// What the type allows.
         max: u32,
     },
+    /// It names a limit that there is not.
+    #[error("there is no limit {name}; PUT /limits/{name} makes one")]
+    UnknownLimit {
+        /// As it was named, without the partition.
+        name: String,
+        /// Those that there are, or some of very many.
+        known: Vec<String>,
+    },
+    /// The limit cannot be deleted, because jobs name it.
+    #[error(
+        "{waiting} waiting or failed and {running} running jobs name limit {name}; raise its bounds instead, or let them end first"
+    )]
+    LimitInUse {
+        /// Its name.
+        name: String,
+        /// Jobs that wait or may come back from review.
+        waiting: u64,
+        /// Jobs that run.
+        running: u64,
+    },
+    /// There is no such limit.
+    #[error("there is no limit {0}")]
+    NoSuchLimit(String),
     /// A value that only the engine can judge.
     #[error("{field}: {message}")]
     Invalid {
@@ -357,6 +385,46 @@ pub enum Refusal {
         /// What is wrong and what to do.
         message: String,
     },
+}
+
+/// A call about limits.
+#[derive(Clone, Debug, PartialEq)]
+pub enum LimitCall {
+    /// All of them.
+    List,
+    /// One, by its name without a partition.
+    Show(String),
+    /// Makes one, or changes its settings.
+    Put(String, LimitSettings),
+    /// Removes one that no job names.
+    Delete(String),
+}
+
+/// A limit as it stands.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LimitState {
+    /// Name and settings.
+    pub row: LimitRow,
+    /// How it and its partitions are used, by partition.
+    pub uses: Vec<LimitUse>,
+    /// When they were looked at, which is what the starts of a rate are judged by.
+    pub at: Timestamp,
+}
+
+/// Answer to a [`LimitCall`].
+#[derive(Clone, Debug, PartialEq)]
+pub enum LimitAnswer {
+    /// The limits that were asked for, by name.
+    Limits(Vec<LimitState>),
+    /// It was written; whether it is new.
+    Put {
+        /// As it is now.
+        limit: Box<LimitState>,
+        /// There was none of this name.
+        is_new: bool,
+    },
+    /// It is gone.
+    Deleted,
 }
 
 /// Why a whole command failed. Nothing of it has happened, except after [`EngineError::OutcomeUnknown`].

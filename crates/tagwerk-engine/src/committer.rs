@@ -7,7 +7,7 @@
 //! [`Committer::step`] does one batch and reads the clock it was given, so that tests and the simulation drive it without
 //! a thread; the thread around it is in [`crate::engine`].
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
@@ -26,7 +26,7 @@ use crate::parked::{Parked, ParkedClaim};
 use crate::ports::{Clock, Entropy, Observer};
 use crate::row::TypeSettings;
 use crate::settings::Settings;
-use crate::store::{Store, StoreError, StoreResult};
+use crate::store::{Store, StoreError, StoreResult, Tx};
 use crate::tokens::Tokens;
 use crate::work::Env;
 
@@ -59,6 +59,8 @@ pub struct Committer {
     shared: Arc<Shared>,
     parked: Parked,
     types: HashMap<String, TypeSettings>,
+    /// Names of the limits that there are.
+    limits: BTreeSet<String>,
     clockwork: Clockwork,
     /// Jobs that a worker gave back, and until when on the monotonic clock it is passed over for them.
     avoid: HashMap<String, Vec<(JobId, Duration)>>,
@@ -87,6 +89,7 @@ impl Committer {
         let (now, monotonic) = (ports.clock.now(), ports.clock.monotonic());
         let mut tx = store.begin()?;
         let types = tx.types()?.into_iter().collect();
+        let limits = limit_names(&mut *tx)?;
         let served = tx.served_until()?;
         drop(tx);
         let clockwork = Clockwork::new(now, monotonic, served);
@@ -98,6 +101,7 @@ impl Committer {
             shared,
             parked: Parked::default(),
             types,
+            limits,
             clockwork,
             avoid: HashMap::new(),
             replayed: HashMap::new(),
@@ -181,6 +185,7 @@ impl Committer {
         if let Some(before) = self.unsure {
             // The store knows. Leases must not be moved twice, and types hold as they are written.
             self.types = tx.types()?.into_iter().collect();
+            self.limits = limit_names(&mut *tx)?;
             if before.shift_ms != 0 && tx.served_until()? == Some(before.wall()) {
                 self.clockwork.committed(&before);
             }
@@ -192,6 +197,7 @@ impl Committer {
             now,
             settings: &self.settings,
             types: &self.types,
+            limits: &self.limits,
             tokens: &self.tokens,
             entropy: &*self.ports.entropy,
         };
@@ -289,6 +295,9 @@ impl Committer {
         if let Some(types) = done.types {
             self.types = types;
         }
+        if let Some(limits) = done.limits {
+            self.limits = limits;
+        }
         self.behind = done.overdue == Backlog::More;
         if let Some((report, sweep)) = done.retention {
             // What is old stands together: where some was found there is probably more behind it.
@@ -360,6 +369,7 @@ impl Committer {
             (Message::Enqueue(_, reply), Output::Enqueue(answer)) => drop(reply.answer(Ok(answer))),
             (Message::Operate(_, reply), Output::Operate(answer)) => drop(reply.answer(Ok(answer))),
             (Message::PutType(_, reply), Output::PutType(answer)) => drop(reply.answer(Ok(answer))),
+            (Message::Limit(_, reply), Output::Limit(answer)) => drop(reply.answer(Ok(*answer))),
             (Message::GiveBack(_) | Message::Drain | Message::Stop, _) => {}
             (message, _) => refuse(message, &EngineError::Internal),
         }
@@ -456,6 +466,10 @@ impl Undelivered {
             }
         }
     }
+}
+
+fn limit_names(tx: &mut dyn Tx) -> StoreResult<BTreeSet<String>> {
+    Ok(tx.limits()?.into_iter().map(|limit| limit.name).collect())
 }
 
 const fn has_many_calls(message: &Message) -> bool {

@@ -9,7 +9,8 @@ use std::time::Duration;
 use tagwerk_core::{JobId, LeaseBits, Timestamp, limits};
 
 use crate::command::{
-    Claim, ClaimAnswer, EngineError, Enqueue, Operate, OperateAnswer, PutType, Refusal, Work, WorkAnswer,
+    Claim, ClaimAnswer, EngineError, Enqueue, LimitAnswer, LimitCall, Operate, OperateAnswer, PutType,
+    Refusal, Work, WorkAnswer,
 };
 use crate::committer::{Committer, Ports, Running};
 use crate::exec::retention::RetentionReport;
@@ -85,6 +86,11 @@ impl Engine {
     /// Writes or deletes the settings of a type; the answer says whether there were any before.
     pub fn put_type(&self, command: PutType, reply: ReplyTo<bool>) {
         self.send(Message::PutType(command, reply));
+    }
+
+    /// Takes a call about limits.
+    pub fn limit(&self, command: LimitCall, reply: ReplyTo<Result<LimitAnswer, Refusal>>) {
+        self.send(Message::Limit(command, reply));
     }
 
     /// Gives back leases whose answer could not be delivered.

@@ -5,6 +5,7 @@ pub(crate) mod admit;
 pub(crate) mod calls;
 pub(crate) mod claim;
 pub(crate) mod enqueue;
+pub(crate) mod limits;
 pub(crate) mod operate;
 pub(crate) mod retention;
 pub(crate) mod time;

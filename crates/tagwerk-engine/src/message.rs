@@ -3,8 +3,8 @@
 use tagwerk_core::{JobId, LeaseBits, limits};
 
 use crate::command::{
-    Claim, ClaimAnswer, EngineError, Enqueue, Enqueued, Operate, OperateAnswer, PutType, Refusal, Work,
-    WorkAnswer,
+    Claim, ClaimAnswer, EngineError, Enqueue, Enqueued, LimitAnswer, LimitCall, Operate, OperateAnswer,
+    PutType, Refusal, Work, WorkAnswer,
 };
 use crate::ports::Reply;
 
@@ -26,6 +26,8 @@ pub enum Message {
     Operate(Operate, ReplyTo<Result<OperateAnswer, Refusal>>),
     /// Settings of a type; the answer says whether there were any before.
     PutType(PutType, ReplyTo<bool>),
+    /// A call about limits.
+    Limit(LimitCall, ReplyTo<Result<LimitAnswer, Refusal>>),
     /// Leases whose answer could not be delivered.
     GiveBack(Vec<(JobId, LeaseBits)>),
     /// Refuse new work and answer everybody who waits.
@@ -49,7 +51,9 @@ impl Message {
             }
             Self::Claim(claim, _) => claim.weight(),
             Self::GiveBack(leases) => leases.len() * limits::ROW_WEIGHT_BYTES,
-            Self::Operate(..) | Self::PutType(..) | Self::Drain | Self::Stop => limits::ROW_WEIGHT_BYTES,
+            Self::Operate(..) | Self::PutType(..) | Self::Limit(..) | Self::Drain | Self::Stop => {
+                limits::ROW_WEIGHT_BYTES
+            }
         }
     }
 
@@ -68,6 +72,7 @@ pub(crate) fn refuse(message: Message, error: &EngineError) {
         Message::Work(_, reply) => drop(reply.answer(Err(error.clone()))),
         Message::Operate(_, reply) => drop(reply.answer(Err(error.clone()))),
         Message::PutType(_, reply) => drop(reply.answer(Err(error.clone()))),
+        Message::Limit(_, reply) => drop(reply.answer(Err(error.clone()))),
         Message::GiveBack(_) | Message::Drain | Message::Stop => {}
     }
 }

@@ -63,6 +63,8 @@ pub(crate) struct Parked {
 pub(crate) struct Round {
     /// Jobs that became claimable and are not yet handed out, by lane.
     ready: BTreeMap<Lane, usize>,
+    /// Slots that became free: which lanes they let through is for the store to say, so each group is tried.
+    opened: usize,
     /// What may still be handed out in this batch.
     budget: usize,
     tried: HashSet<Arrival>,
@@ -99,7 +101,7 @@ impl Round {
 struct Eager<'a> {
     claims: std::iter::Peekable<std::collections::btree_set::Iter<'a, Arrival>>,
     filter: &'a Filter,
-    /// How many more are tried because of the time alone.
+    /// How many more are tried because of the time, or of slots that became free.
     tries: usize,
 }
 
@@ -111,7 +113,7 @@ impl Parked {
             *ready.entry(lane.clone()).or_default() += n;
         }
         let (tried, exhausted) = (HashSet::new(), BTreeSet::new());
-        Round { ready, budget: limits::BATCH_BYTES, tried, exhausted }
+        Round { ready, opened: effects.opened, budget: limits::BATCH_BYTES, tried, exhausted }
     }
 
     /// What this batch left to the next.
@@ -188,7 +190,7 @@ impl Parked {
         let mut fresh = round.ready.clone();
         fresh.retain(|_, n| *n > 0);
         let is_due = self.due.first().is_some_and(|(at, _)| *at <= now);
-        if fresh.is_empty() && !is_due {
+        if fresh.is_empty() && !is_due && round.opened == 0 {
             return Vec::new();
         }
         let mut eager: Vec<Eager<'_>> = self.eager(round, now).collect();
@@ -224,8 +226,8 @@ impl Parked {
         let left = self.groups.iter().filter(|(filter, _)| !round.exhausted.contains(&***filter));
         left.filter_map(move |(filter, group)| {
             let is_due = group.next_due.is_some_and(|at| at <= now);
-            let tries = if is_due { TRIES_WHEN_DUE } else { 0 };
-            let wanted = is_due || round.ready.iter().any(|(lane, n)| *n > 0 && filter.matches(lane));
+            let tries = if is_due { TRIES_WHEN_DUE } else { 0 }.max(round.opened.min(TRIES_WHEN_DUE));
+            let wanted = tries > 0 || round.ready.iter().any(|(lane, n)| *n > 0 && filter.matches(lane));
             wanted.then(|| Eager { claims: group.claims.iter().peekable(), filter, tries })
         })
     }

@@ -2,23 +2,108 @@
 
 use std::sync::Arc;
 
+use tagwerk_core::gate::{LimitSettings, Window};
 use tagwerk_core::idempotency::{OnDuplicate, OnMismatch, Scope, Standing};
 use tagwerk_core::{Attempt, Call, Job, JobId, OnUnknown, Priority, RetryOverrides, Timestamp};
 
-/// An interned (queue, type). A job gets its lane at the enqueue and keeps it; lane ids are never used again.
+/// An interned (queue, type, limits, fair key). A job gets its lane at the enqueue and keeps it; lane ids are never used
+/// again. A lane without limits and fair key is *plain*; jobs that use neither live in plain lanes and pay for nothing.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Lane {
     /// The store's number for it.
     pub id: LaneId,
+    /// Number of the plain lane of the same queue and type: what the ledger counts by. A plain lane is its own class.
+    pub class: LaneId,
     /// Name of the queue.
     pub queue: Arc<str>,
     /// Name of the job type.
     pub kind: Arc<str>,
+    /// What makes it more than plain.
+    pub special: Option<Arc<Special>>,
 }
 
-/// Number of a lane.
+impl Lane {
+    /// Limits that its jobs keep to, by name; at most two.
+    #[must_use]
+    pub fn limits(&self) -> &[LimitRef] {
+        self.special.as_deref().map_or(&[], |special| &special.limits)
+    }
+
+    /// The key under which its jobs take turns with others of the queue.
+    #[must_use]
+    pub fn fair_key(&self) -> Option<&str> {
+        self.special.as_deref()?.fair_key.as_deref()
+    }
+}
+
+/// What makes a lane more than plain: at least one of both.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Special {
+    /// Limits, sorted and each once.
+    pub limits: Vec<LimitRef>,
+    /// Fair key.
+    pub fair_key: Option<String>,
+}
+
+/// A limit as a job names it: `crm`, or `crm:tenant-42` for a partition, which counts for itself under the settings of its
+/// name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LimitRef {
+    /// Name of the limit.
+    pub name: String,
+    /// Partition; empty = none.
+    pub partition: String,
+}
+
+impl LimitRef {
+    /// Takes a text apart at its first colon.
+    #[must_use]
+    pub fn parse(text: &str) -> Self {
+        let (name, partition) = text.split_once(':').unwrap_or((text, ""));
+        Self { name: name.to_owned(), partition: partition.to_owned() }
+    }
+}
+
+impl std::fmt::Display for LimitRef {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.name)?;
+        if self.partition.is_empty() { Ok(()) } else { write!(f, ":{}", self.partition) }
+    }
+}
+
+/// A limit with its settings.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LimitRow {
+    /// Its name, without a partition.
+    pub name: String,
+    /// What it bounds.
+    pub settings: LimitSettings,
+}
+
+/// How a limit, or a partition of it, is used at the moment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LimitUse {
+    /// Which.
+    pub limit: LimitRef,
+    /// Jobs that run under it.
+    pub running: u32,
+    /// Its starts within the rate's period.
+    pub window: Window,
+    /// Closed until then, whatever else it says.
+    pub hold_until: Option<Timestamp>,
+}
+
+/// Number of a lane: of a plain one above 0, of a special one below.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LaneId(pub i64);
+
+impl LaneId {
+    /// Whether it is the number of a special lane: those are below 0.
+    #[must_use]
+    pub const fn is_special(self) -> bool {
+        self.0 < 0
+    }
+}
 
 /// The hot part of a job: what claims, reports and lists need. The payload is in [`Detail`].
 #[derive(Clone, Debug, PartialEq)]

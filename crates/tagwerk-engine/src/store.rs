@@ -11,7 +11,7 @@
 //!    [`StoreError::Conflict`] says so.
 //! 5. Ids rise: if one transaction committed before another began, its ids are lower. Ids are never used again, not even
 //!    after the row was deleted, and stay below 2^53.
-//! 6. Claim order is exact within a transaction's view: priority descending, due time, id.
+//! 6. Claim order is exact within a transaction's view, see [`Tx::claimable`].
 //! 7. Methods are plural, so that a store with a network between may answer each in one round trip.
 //! 8. A row that cannot be decoded stands in nobody's way: every search passes it over, [`Read`] shows it as
 //!    [`Listed::Damaged`], and [`Tx::load`] and [`Tx::details`] say [`Unreadable`] in its place and give all others; the
@@ -19,10 +19,12 @@
 
 use std::sync::Arc;
 
+use tagwerk_core::gate::LimitSettings;
 use tagwerk_core::{Attempt, Call, JobId, Status, Timestamp};
 
 use crate::row::{
-    ActionRow, AttemptRow, Detail, FullJob, JobRow, KeyRow, KeyWrite, Lane, LaneId, Tally, TypeSettings,
+    ActionRow, AttemptRow, Detail, FullJob, JobRow, KeyRow, KeyWrite, Lane, LaneId, LimitRef, LimitRow,
+    LimitUse, Special, Tally, TypeSettings,
 };
 
 /// What can go wrong in a store, by what the caller does next.
@@ -144,6 +146,17 @@ impl Filter {
     }
 }
 
+/// A lane that is more than plain.
+#[derive(Clone, Copy, Debug)]
+pub struct SpecialName<'a> {
+    /// Name of the queue.
+    pub queue: &'a str,
+    /// Name of the job type.
+    pub kind: &'a str,
+    /// What makes it special; at least one of both.
+    pub special: &'a Special,
+}
+
 /// A wish for claimable rows.
 #[derive(Clone, Copy, Debug)]
 pub struct ClaimQuery<'a> {
@@ -188,6 +201,20 @@ pub struct Prunable {
 pub trait Tx {
     /// The lanes for these (queue, type) pairs, made if they are new.
     fn intern(&mut self, names: &[(&str, &str)]) -> StoreResult<Vec<Lane>>;
+    /// The special lanes for these, made if they are new. Beyond [`limits::LANES_MAX`] lanes new fair keys and partitions
+    /// share a few hashed ones.
+    fn intern_special(&mut self, names: &[SpecialName<'_>]) -> StoreResult<Vec<Lane>>;
+    /// All limits, by name.
+    fn limits(&mut self) -> StoreResult<Vec<LimitRow>>;
+    /// Writes the settings of a limit; `None` deletes it with its partitions. Returns whether there was one. What waits
+    /// behind it is looked at anew.
+    fn put_limit(&mut self, name: &str, settings: Option<&LimitSettings>) -> StoreResult<bool>;
+    /// How a limit and its partitions are used, those that are or were lately, by partition.
+    fn limit_use(&mut self, name: &str) -> StoreResult<Vec<LimitUse>>;
+    /// Pending and running jobs that name this limit, with any partition.
+    fn limit_jobs(&mut self, name: &str) -> StoreResult<(u64, u64)>;
+    /// Closes a limit until then; a later end that it has already stands.
+    fn hold_limit(&mut self, limit: &LimitRef, until: Timestamp) -> StoreResult<()>;
     /// Reserves `n` consecutive ids and returns the first.
     fn next_ids(&mut self, n: usize) -> StoreResult<JobId>;
     /// Inserts jobs.
@@ -201,10 +228,18 @@ pub trait Tx {
     /// Writes new payloads.
     fn put_payloads(&mut self, payloads: &[PayloadWrite]) -> StoreResult<()>;
     /// Reads and locks claimable rows (pending, due at `now`, expired or not) for each wish, in claim order; no row is
-    /// given twice. What a call returned must be changed by [`Tx::put`] to something that is no longer claimable before
+    /// given twice.
+    ///
+    /// Order: what limits exclude is passed over; then the highest priority; within a queue and priority fair keys take
+    /// turns, the one that was given something least recently first (jobs without one are a key of their own, in a queue
+    /// that knows fair keys); then due time, then id. The best of several queues compare by priority, due time, id. A row
+    /// that is given counts as running for its limits until it is changed, and spends a start of each rate for good.
+    ///
+    ///  What a call returned must be changed by [`Tx::put`] to something that is no longer claimable before
     /// the transaction commits or `claimable` is called again: the store may have moved its own hints past these rows.
     fn claimable(&mut self, now: Timestamp, queries: &[ClaimQuery<'_>]) -> StoreResult<Vec<Vec<JobRow>>>;
-    /// The earliest due time after `now` among the pending rows that pass the filter.
+    /// When time alone may next make something claimable that passes the filter: the earliest due time after `now` of a
+    /// pending row; for due rows that wait for a limit, its next opening or the end of the first lease under it.
     fn next_due(&mut self, now: Timestamp, filter: &Filter) -> StoreResult<Option<Timestamp>>;
     /// Running rows whose attempt is over at `now`, oldest end first, then by id.
     fn overdue(&mut self, now: Timestamp, limit: usize) -> StoreResult<Vec<JobRow>>;

@@ -7,7 +7,7 @@
 mod damage;
 mod flush;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use tagwerk_core::{
     Action, Answer, Attempt, AttemptEnd, Call, Ctx, Event, History, Job, JobId, Outcome, RetryPolicy, Status,
@@ -45,6 +45,8 @@ pub(crate) struct Env<'a> {
     pub(crate) now: Timestamp,
     pub(crate) settings: &'a Settings,
     pub(crate) types: &'a HashMap<String, TypeSettings>,
+    /// Names of the limits that there are.
+    pub(crate) limits: &'a BTreeSet<String>,
     pub(crate) tokens: &'a Tokens,
     pub(crate) entropy: &'a dyn Entropy,
 }
@@ -79,6 +81,8 @@ pub(crate) struct Effects {
     pub(crate) readied: BTreeMap<Lane, usize>,
     /// Jobs that will become due: the earliest instant by lane.
     pub(crate) due_later: BTreeMap<Lane, Timestamp>,
+    /// Slots of limits that became free, and whatever else may let waiting jobs through.
+    pub(crate) opened: usize,
     /// Attempts that ended by a report: type and run time in milliseconds.
     pub(crate) ended: Vec<(std::sync::Arc<str>, i64)>,
     /// Jobs that a worker gave back: who and which.
@@ -142,8 +146,8 @@ impl<'a> Work<'a> {
     /// Adds a job that was just accepted.
     pub(crate) fn create(&mut self, row: JobRow, detail: Detail) {
         let id = row.job.id;
-        self.count(row.lane.id, Counter::Enqueued, 1);
-        self.count(row.lane.id, Counter::of_status(row.job.status), 1);
+        self.count(row.lane.class, Counter::Enqueued, 1);
+        self.count(row.lane.class, Counter::of_status(row.job.status), 1);
         note_waiting((&mut self.effects, self.env.now), &row.lane, &row.job);
         self.dirty.push(id);
         let entry = Entry { stored: Stored::No, after: row, detail: Some(detail), dirty: true };
@@ -235,7 +239,7 @@ impl<'a> Work<'a> {
         self.tx.erase(ids)?;
         for id in ids {
             if let Some(row) = self.row(*id) {
-                let (lane, status) = (row.lane.id, row.job.status);
+                let (lane, status) = (row.lane.class, row.job.status);
                 self.count(lane, Counter::of_status(status), -1);
                 self.count(lane, Counter::Pruned, 1);
             }
@@ -304,17 +308,18 @@ impl<'a> Work<'a> {
             note_waiting((&mut self.effects, self.env.now), &lane, &entry.after.job);
         }
         if before.status != status {
-            self.count(lane.id, Counter::of_status(before.status), -1);
-            self.count(lane.id, Counter::of_status(status), 1);
+            self.effects.opened += usize::from(before.status == Status::Running && lane.special.is_some());
+            self.count(lane.class, Counter::of_status(before.status), -1);
+            self.count(lane.class, Counter::of_status(status), 1);
             if status == Status::Failed {
-                self.count(lane.id, Counter::Reviews, 1);
+                self.count(lane.class, Counter::Reviews, 1);
             }
             if status.is_settled() {
                 self.effects.settled.push(id);
             }
         }
         if retried {
-            self.count(lane.id, Counter::Retries, 1);
+            self.count(lane.class, Counter::Retries, 1);
         }
         if step.answer == Answer::Done {
             self.count_event(&lane, event);
@@ -327,8 +332,8 @@ impl<'a> Work<'a> {
 
     fn keep_attempt(&mut self, id: JobId, lane: &Lane, attempt: Attempt) {
         match attempt.end {
-            AttemptEnd::LeaseExpired => self.count(lane.id, Counter::LeaseLosses, 1),
-            AttemptEnd::TimedOut => self.count(lane.id, Counter::TimeOuts, 1),
+            AttemptEnd::LeaseExpired => self.count(lane.class, Counter::LeaseLosses, 1),
+            AttemptEnd::TimedOut => self.count(lane.class, Counter::TimeOuts, 1),
             AttemptEnd::Completed | AttemptEnd::Failed(_) => {
                 let run_ms = attempt.ended_at.since_ms(attempt.claimed_at).max(0);
                 self.effects.ended.push((lane.kind.clone(), run_ms));
@@ -354,7 +359,7 @@ impl<'a> Work<'a> {
             | Event::AttemptOver
             | Event::Expire => return,
         };
-        self.count(lane.id, counter, 1);
+        self.count(lane.class, counter, 1);
     }
 
     fn count(&mut self, lane: LaneId, counter: Counter, n: i64) {

@@ -152,7 +152,7 @@ impl Line {
 fn count(tx: &mut dyn Tx, rows: &[JobRow], counters: &[Counter]) {
     let mut deltas: BTreeMap<_, Tally> = BTreeMap::new();
     for row in rows {
-        let tally = deltas.entry(row.lane.id).or_default();
+        let tally = deltas.entry(row.lane.class).or_default();
         for counter in counters {
             tally.add(*counter, 1);
         }

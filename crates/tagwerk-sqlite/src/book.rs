@@ -13,7 +13,9 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use rusqlite::{Connection, OptionalExtension, Row};
 use tagwerk_engine::row::LaneId;
 
+use crate::boards::Special;
 use crate::error::Res;
+use crate::lanes::Lanes;
 
 /// First ready row of a level.
 pub(crate) const SEEK_LEVEL: &str = "SELECT due, id FROM job INDEXED BY job_ready \
@@ -74,8 +76,10 @@ impl Candidate {
 #[derive(Debug, Default)]
 pub(crate) struct Book {
     heads: BTreeMap<Level, Head>,
-    /// Heads that were due when last looked at, in claim order over all lanes.
+    /// Heads of plain lanes that were due when last looked at, in claim order over all of them.
     due: BTreeSet<Candidate>,
+    /// Where the due heads of special lanes stand.
+    pub(crate) special: Special,
     /// The others by due time.
     timers: BTreeSet<(Head, Level)>,
     /// Levels that the open transaction may have moved to where its rows are not, if it is rolled back.
@@ -84,8 +88,11 @@ pub(crate) struct Book {
 
 impl Book {
     /// Reads all heads from the rows: one seek per level.
-    pub(crate) fn rebuild(conn: &Connection) -> Res<Self> {
+    pub(crate) fn rebuild(conn: &Connection, lanes: &Lanes) -> Res<Self> {
         let mut book = Self::default();
+        for (lane, _) in lanes.all_special() {
+            book.special.know(lane);
+        }
         for (level, head) in scan(conn)? {
             book.set(level, Some(head));
         }
@@ -111,7 +118,11 @@ impl Book {
         };
         if let Some(old) = old.filter(|old| Some(*old) != head) {
             self.timers.remove(&(old, level));
-            self.due.remove(&Candidate::new(level, old));
+            if level.lane.is_special() {
+                self.special.remove(level, old);
+            } else {
+                self.due.remove(&Candidate::new(level, old));
+            }
         }
         self.touched.insert(level);
     }
@@ -120,11 +131,15 @@ impl Book {
     pub(crate) fn wake(&mut self, now: i64) {
         while let Some((head, level)) = self.timers.first().copied().filter(|(head, _)| head.due <= now) {
             self.timers.remove(&(head, level));
-            self.due.insert(Candidate::new(level, head));
+            if level.lane.is_special() {
+                self.special.insert(level, head);
+            } else {
+                self.due.insert(Candidate::new(level, head));
+            }
         }
     }
 
-    /// Due heads of all lanes, in claim order. Call [`Book::wake`] first.
+    /// Due heads of all plain lanes, in claim order. Call [`Book::wake`] first.
     pub(crate) fn due(&self) -> impl Iterator<Item = Candidate> + use<'_> {
         self.due.iter().copied()
     }
@@ -137,6 +152,12 @@ impl Book {
         due
     }
 
+    /// The best due head of a plain lane.
+    pub(crate) fn best_of(&self, lane: LaneId, now: i64) -> Option<Candidate> {
+        let due = self.levels_of(&[lane]).filter(|(_, head)| head.due <= now).last();
+        due.map(|(level, head)| Candidate::new(level, head))
+    }
+
     /// All levels, or those of these lanes, with their heads.
     pub(crate) fn levels(&self, lanes: Option<&[LaneId]>) -> Vec<(Level, Head)> {
         match lanes {
@@ -145,10 +166,15 @@ impl Book {
         }
     }
 
-    /// The first head of all lanes that is due after `now`.
-    pub(crate) fn first_timer(&self, now: i64) -> Option<(Level, Head)> {
+    /// Heads that are due after `now`, earliest first.
+    pub(crate) fn timers(&self, now: i64) -> impl Iterator<Item = (Level, Head)> + use<'_> {
         let behind = (Head { due: now, id: i64::MAX }, Level { lane: LaneId(i64::MAX), prio: i64::MAX });
-        self.timers.range(behind..).next().map(|(head, level)| (*level, *head))
+        self.timers.range(behind..).map(|(head, level)| (*level, *head))
+    }
+
+    /// Those of special lanes.
+    pub(crate) fn special_timers(&self, now: i64) -> impl Iterator<Item = (Level, Head)> + use<'_> {
+        self.timers(now).filter(|(level, _)| level.lane.is_special())
     }
 
     fn levels_of<'a>(&'a self, lanes: &'a [LaneId]) -> impl Iterator<Item = (Level, Head)> + use<'a> {
@@ -160,11 +186,13 @@ impl Book {
 
     /// The transaction was committed: what it did to the book holds.
     pub(crate) fn settle(&mut self) {
+        self.special.settle();
         self.touched.clear();
     }
 
     /// The transaction was rolled back: reads anew what it had touched.
     pub(crate) fn revert(&mut self, conn: &Connection) -> Res<()> {
+        self.special.revert();
         for level in std::mem::take(&mut self.touched) {
             let head = seek(conn, level)?;
             self.set(level, head);

@@ -1,5 +1,7 @@
 //! Counters and counts, as the writer and snapshots read them.
 
+use std::collections::BTreeMap;
+
 use rusqlite::Connection;
 use tagwerk_core::Status;
 use tagwerk_engine::row::{Counter, Lane, LaneId, Tally};
@@ -27,23 +29,22 @@ pub(crate) fn ledger(conn: &Connection, lanes: &Lanes) -> Res<Vec<(Lane, Tally)>
     Ok(ledger)
 }
 
-/// Rows by lane and status, from the rows themselves. Those that cannot be counted under a status or a lane are left out;
+/// Rows by class and status, from the rows themselves. Those that cannot be counted under a status or a lane are left out;
 /// `scan` shows them as damaged.
 pub(crate) fn counts(conn: &Connection, lanes: &Lanes) -> Res<Vec<(Lane, Status, i64)>> {
     let mut select = conn.prepare_cached(COUNTS)?;
     let mut rows = select.query([])?;
-    let mut counts: Vec<(Lane, Status, i64)> = Vec::new();
+    let mut counts: BTreeMap<(LaneId, Status), (Lane, i64)> = BTreeMap::new();
     while let Some(row) = rows.next()? {
         let (Ok(lane), Ok(status)) = (lane(lanes, row.get(0)?), Cells(row).code::<Status>(1)) else {
             continue;
         };
+        let class = if lane.id == lane.class { lane } else { self::lane(lanes, lane.class.0)? };
         let n: i64 = row.get(2)?;
-        match counts.last_mut().filter(|(other, same, _)| other.id == lane.id && *same == status) {
-            Some((_, _, sum)) => *sum += n,
-            None => counts.push((lane, status, n)),
-        }
+        let sum = counts.entry((class.id, status)).or_insert((class, 0));
+        sum.1 += n;
     }
-    Ok(counts)
+    Ok(counts.into_iter().map(|((_, status), (lane, n))| (lane, status, n)).collect())
 }
 
 fn lane(lanes: &Lanes, id: i64) -> Res<Lane> {

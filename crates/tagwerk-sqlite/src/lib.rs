@@ -18,6 +18,7 @@
 //!
 //! Deliberately absent: rules about jobs (they are in `tagwerk_core`), clocks, randomness.
 
+mod boards;
 mod book;
 mod cells;
 mod code;
@@ -25,6 +26,7 @@ mod codec;
 mod connect;
 mod error;
 mod figures;
+mod gates;
 mod held;
 mod lanes;
 mod migrate;

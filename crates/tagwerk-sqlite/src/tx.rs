@@ -3,18 +3,24 @@
 pub(crate) mod claim;
 pub(crate) mod jobs;
 pub(crate) mod keys;
+mod limits;
 pub(crate) mod time;
 pub(crate) mod upkeep;
 
+use tagwerk_core::gate::LimitSettings;
 use tagwerk_core::{Attempt, Call, JobId, Status, Timestamp};
-use tagwerk_engine::row::{ActionRow, Detail, JobRow, KeyRow, KeyWrite, Lane, LaneId, Tally, TypeSettings};
+use tagwerk_engine::row::{
+    ActionRow, Detail, JobRow, KeyRow, KeyWrite, Lane, LaneId, LimitRef, LimitRow, LimitUse, Tally,
+    TypeSettings,
+};
 use tagwerk_engine::store::{
-    Change, ClaimQuery, Filter, Found, Insert, PayloadWrite, Prunable, PruneQuery, StoreError, StoreResult,
-    Tx,
+    Change, ClaimQuery, Filter, Found, Insert, PayloadWrite, Prunable, PruneQuery, SpecialName, StoreError,
+    StoreResult, Tx,
 };
 
 use crate::codec;
 use crate::figures;
+use crate::lanes::Made;
 use crate::writer::Writer;
 pub(crate) use jobs::LOAD;
 pub(crate) use time::served_until;
@@ -58,11 +64,49 @@ impl Tx for SqliteTx<'_> {
             let (lane, is_fresh) = writer.lanes.intern(&writer.conn, queue, kind)?;
             if is_fresh {
                 writer.has_written = true;
-                writer.fresh_lanes.push(lane.id);
+                writer.fresh.push(Made::Lane(lane.id));
             }
             lanes.push(lane);
         }
         Ok(lanes)
+    }
+
+    fn intern_special(&mut self, names: &[SpecialName<'_>]) -> StoreResult<Vec<Lane>> {
+        let writer = self.writing();
+        let mut lanes = Vec::with_capacity(names.len());
+        for name in names {
+            let lane = writer.lanes.intern_special(&writer.conn, name, &mut writer.fresh)?;
+            writer.book.special.know(&lane);
+            lanes.push(lane);
+        }
+        Ok(lanes)
+    }
+
+    fn limits(&mut self) -> StoreResult<Vec<LimitRow>> {
+        Ok(self.writer.gates.all())
+    }
+
+    fn put_limit(&mut self, name: &str, settings: Option<&LimitSettings>) -> StoreResult<bool> {
+        let Writer { conn, lanes, gates, book, .. } = self.writing();
+        let (existed, concerned) = gates.put(conn, lanes, (name, settings))?;
+        for limit in concerned {
+            book.special.open(limit);
+        }
+        Ok(existed)
+    }
+
+    fn limit_use(&mut self, name: &str) -> StoreResult<Vec<LimitUse>> {
+        Ok(self.writer.gates.uses(&self.writer.lanes, name))
+    }
+
+    fn limit_jobs(&mut self, name: &str) -> StoreResult<(u64, u64)> {
+        Ok(limits::jobs(self.writer, name)?)
+    }
+
+    fn hold_limit(&mut self, limit: &LimitRef, until: Timestamp) -> StoreResult<()> {
+        let Writer { conn, lanes, gates, fresh, .. } = self.writing();
+        gates.hold(lanes.intern_limit(conn, limit, fresh)?, until);
+        Ok(())
     }
 
     fn next_ids(&mut self, n: usize) -> StoreResult<JobId> {

@@ -13,7 +13,8 @@ use tagwerk_engine::store::StoreError;
 use crate::book::{Book, Head, Level};
 use crate::codec::job::{Decoder, Depth};
 use crate::error::{Fail, Res, extended_code};
-use crate::lanes::Lanes;
+use crate::gates::Gates;
+use crate::lanes::{Lanes, Made};
 use crate::open::beside;
 use crate::read::Damaged;
 use crate::recent::Recent;
@@ -57,8 +58,10 @@ pub(crate) struct Writer {
     pub(crate) damaged: HashSet<i64>,
     /// The same for figures, with what readers have met.
     seen_damaged: Arc<Damaged>,
-    /// Lanes made in the open transaction.
-    pub(crate) fresh_lanes: Vec<LaneId>,
+    /// What limits let through.
+    pub(crate) gates: Gates,
+    /// Lanes and limits made in the open transaction.
+    pub(crate) fresh: Vec<Made>,
     /// The open transaction has written something.
     pub(crate) has_written: bool,
     /// Runs read so far: seeks in the ready index by claims.
@@ -83,7 +86,8 @@ impl Writer {
             given: IdMap::default(),
             damaged: HashSet::new(),
             seen_damaged,
-            fresh_lanes: Vec::new(),
+            gates: Gates::default(),
+            fresh: Vec::new(),
             has_written: false,
             runs: 0,
             reloads: 0,
@@ -115,7 +119,8 @@ impl Writer {
         self.sequence = Sequence::read(&self.conn)?;
         self.lanes = Lanes::default();
         self.lanes.refresh(&self.conn)?;
-        self.book = Book::rebuild(&self.conn)?;
+        self.book = Book::rebuild(&self.conn, &self.lanes)?;
+        self.gates = Gates::rebuild(&self.conn, &self.lanes)?;
         self.is_stale = false;
         Ok(())
     }
@@ -140,6 +145,7 @@ impl Writer {
     /// Commits the transaction. A failure that may have taken effect is looked into.
     pub(crate) fn commit(&mut self) -> Res<()> {
         self.offer_given_again();
+        self.gates.write(&self.conn)?;
         let before = self.sequence.commits;
         if self.has_written {
             self.sequence.commits += 1;
@@ -148,7 +154,8 @@ impl Writer {
         match self.execute("COMMIT") {
             Ok(()) => {
                 self.book.settle();
-                self.fresh_lanes.clear();
+                self.gates.settle();
+                self.fresh.clear();
                 Ok(())
             }
             Err(fail) if self.has_written => self.settle_doubt(fail, before),
@@ -205,20 +212,36 @@ impl Writer {
         }
         self.given.clear();
         self.recent.clear();
-        for lane in self.fresh_lanes.drain(..) {
-            self.lanes.forget(lane);
-        }
         let read = Sequence::read(&self.conn).map(|sequence| self.sequence = sequence);
-        if let Err(fail) = read.and_then(|()| self.book.revert(&self.conn)) {
+        let reverted = read.and_then(|()| self.book.revert(&self.conn));
+        for made in self.fresh.drain(..).rev() {
+            if let Made::Lane(lane) = made {
+                self.book.special.forget(lane);
+            }
+            self.lanes.forget(made);
+        }
+        if let Err(fail) = reverted.and_then(|()| self.gates.revert(&self.conn, &self.lanes)) {
             tracing::warn!(error = ?fail, "the rows could not be read after a rollback; all heads are read anew");
             self.is_stale = true;
         }
+        // What was closed by what has not happened is open.
+        self.book.special.open_all();
     }
 
     /// Rows that a claim was given and that nobody changed are offered again, so that none is stranded.
     pub(crate) fn offer_given_again(&mut self) {
-        for (_, (level, place)) in self.given.drain() {
+        for (_, (level, place)) in std::mem::take(&mut self.given) {
+            self.count(level.lane, -1);
             self.book.offer(level, place);
+        }
+    }
+
+    /// A job of this lane begins (1) or ceases (−1) to run, or to be about to.
+    pub(crate) fn count(&mut self, lane: LaneId, n: i32) {
+        if lane.is_special() {
+            for limit in self.gates.add(&self.lanes, lane, n) {
+                self.book.special.open(limit);
+            }
         }
     }
 

@@ -274,7 +274,8 @@ mod tests {
         let mut tally = Tally::default();
         tally.add(Counter::Enqueued, 2);
         tally.add(Counter::Pending, 2);
-        (Lane { id: LaneId(id), queue: "default".into(), kind: kind.into() }, tally)
+        let id = LaneId(id);
+        (Lane { id, class: id, queue: "default".into(), kind: kind.into(), special: None }, tally)
     }
 
     fn scrape(ledger: Vec<(Lane, Tally)>) -> Scrape {

@@ -151,7 +151,10 @@ pub(crate) fn refused<T>(
         | Refusal::Rejected { .. }
         | Refusal::UnknownType { .. }
         | Refusal::PayloadTooLarge { .. }
-        | Refusal::Invalid { .. } => None,
+        | Refusal::Invalid { .. }
+        | Refusal::UnknownLimit { .. }
+        | Refusal::NoSuchLimit(_)
+        | Refusal::LimitInUse { .. } => None,
     };
     if refusal_code(refusal) == code && names == about {
         return Ok(());

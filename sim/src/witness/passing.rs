@@ -1,9 +1,14 @@
 //! The transaction of a [`super::Witness`].
 
+use tagwerk_core::gate::LimitSettings;
 use tagwerk_core::{Attempt, Call, JobId, Status, Timestamp};
-use tagwerk_engine::row::{ActionRow, Detail, JobRow, KeyRow, KeyWrite, Lane, LaneId, Tally, TypeSettings};
+use tagwerk_engine::row::{
+    ActionRow, Detail, JobRow, KeyRow, KeyWrite, Lane, LaneId, LimitRef, LimitRow, LimitUse, Tally,
+    TypeSettings,
+};
 use tagwerk_engine::store::{
-    Change, ClaimQuery, Filter, Found, Insert, PayloadWrite, Prunable, PruneQuery, StoreResult, Tx,
+    Change, ClaimQuery, Filter, Found, Insert, PayloadWrite, Prunable, PruneQuery, SpecialName, StoreResult,
+    Tx,
 };
 
 use super::{End, Fault, Journal, Kind, Strike, Tried, Write};
@@ -92,6 +97,30 @@ impl Drop for WitnessTx<'_> {
 impl Tx for WitnessTx<'_> {
     fn intern(&mut self, names: &[(&str, &str)]) -> StoreResult<Vec<Lane>> {
         self.pass(|tx| tx.intern(names))
+    }
+
+    fn intern_special(&mut self, names: &[SpecialName<'_>]) -> StoreResult<Vec<Lane>> {
+        self.pass(|tx| tx.intern_special(names))
+    }
+
+    fn limits(&mut self) -> StoreResult<Vec<LimitRow>> {
+        self.pass(|tx| tx.limits())
+    }
+
+    fn put_limit(&mut self, name: &str, settings: Option<&LimitSettings>) -> StoreResult<bool> {
+        self.pass(|tx| tx.put_limit(name, settings))
+    }
+
+    fn limit_use(&mut self, name: &str) -> StoreResult<Vec<LimitUse>> {
+        self.pass(|tx| tx.limit_use(name))
+    }
+
+    fn limit_jobs(&mut self, name: &str) -> StoreResult<(u64, u64)> {
+        self.pass(|tx| tx.limit_jobs(name))
+    }
+
+    fn hold_limit(&mut self, limit: &LimitRef, until: Timestamp) -> StoreResult<()> {
+        self.pass(|tx| tx.hold_limit(limit, until))
     }
 
     fn next_ids(&mut self, n: usize) -> StoreResult<JobId> {

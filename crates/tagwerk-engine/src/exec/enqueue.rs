@@ -8,11 +8,14 @@ use tagwerk_core::{Action, Answer, Event, Job, JobId, NewJob, Timestamp, limits}
 use crate::command::{BulkMode, Enqueue, EnqueueJob, Enqueued, MaxAge, Refusal, Start};
 use crate::exec::admit::{self, Admission};
 use crate::row::{Detail, JobRow, KeyRow, KeyWrite, Lane, Note, TypeSettings};
-use crate::store::{OldPayload, PayloadWrite, StoreError, StoreResult};
+use crate::store::{OldPayload, PayloadWrite, SpecialName, StoreError, StoreResult};
 use crate::tokens::Fields;
 use crate::work::{View, Work};
 
 type Item = Result<Enqueued, Refusal>;
+
+/// How many limits are named to a producer that names an unknown one.
+const LIMITS_NAMED: usize = 1_000;
 
 /// What is to become of one job of the request.
 enum Verdict {
@@ -76,6 +79,9 @@ fn judge(
 ) -> StoreResult<Verdict> {
     let (job, created_here) = item;
     if let Some(refusal) = impossible(job, work.env.now) {
+        return Ok(Verdict::Refused(refusal));
+    }
+    if let Some(refusal) = unknown_limit(work, job) {
         return Ok(Verdict::Refused(refusal));
     }
     let Some(key) = &job.key else { return Ok(Verdict::Create) };
@@ -191,7 +197,7 @@ fn create(work: &mut Work<'_>, jobs: &[&EnqueueJob]) -> StoreResult<Vec<JobId>> 
     let settings: Vec<&TypeSettings> = jobs.iter().map(|job| types.get(&job.kind).unwrap_or(&none)).collect();
     let names: Vec<(&str, &str)> =
         jobs.iter().zip(&settings).map(|(job, set)| (queue_of(job, set), &*job.kind)).collect();
-    let lanes = work.tx.intern(&names)?;
+    let lanes = lanes_of(work, jobs, &names)?;
     let first = work.tx.next_ids(jobs.len())?;
     let mut ids = Vec::with_capacity(jobs.len());
     for (offset, ((job, set), lane)) in (0..).zip(jobs.iter().zip(settings).zip(lanes)) {
@@ -205,6 +211,31 @@ fn create(work: &mut Work<'_>, jobs: &[&EnqueueJob]) -> StoreResult<Vec<JobId>> 
         ids.push(id);
     }
     Ok(ids)
+}
+
+/// The lanes of jobs. Those without limits and fair key cost what they did before there were any.
+fn lanes_of(work: &mut Work<'_>, jobs: &[&EnqueueJob], names: &[(&str, &str)]) -> StoreResult<Vec<Lane>> {
+    let mut lanes = work.tx.intern(names)?;
+    if jobs.iter().all(|job| job.special.is_none()) {
+        return Ok(lanes);
+    }
+    for ((lane, job), (queue, kind)) in lanes.iter_mut().zip(jobs).zip(names) {
+        if let Some(special) = &job.special {
+            let name = SpecialName { queue, kind, special };
+            if let Some(special) = work.tx.intern_special(&[name])?.pop() {
+                *lane = special;
+            }
+        }
+    }
+    Ok(lanes)
+}
+
+/// The first limit of a job that there is not.
+fn unknown_limit(work: &Work<'_>, job: &EnqueueJob) -> Option<Refusal> {
+    let known = work.env.limits;
+    let unknown = job.special.as_ref()?.limits.iter().find(|limit| !known.contains(&limit.name))?;
+    let known = known.iter().take(LIMITS_NAMED).cloned().collect();
+    Some(Refusal::UnknownLimit { name: unknown.name.clone(), known })
 }
 
 pub(crate) fn queue_of<'j>(job: &'j EnqueueJob, settings: &'j TypeSettings) -> &'j str {

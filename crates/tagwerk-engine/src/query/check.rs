@@ -70,7 +70,8 @@ pub fn check(read: &mut dyn Read, depth: Depth) -> StoreResult<Checked> {
                 Listed::Damaged { id, why } => checked.find("damaged-row", format!("job {id}: {why}")),
                 Listed::Job(full) => {
                     let lane = &full.row.lane;
-                    let entry = counted.entry(lane.id.0).or_insert_with(|| (lane.clone(), Tally::default()));
+                    let entry =
+                        counted.entry(lane.class.0).or_insert_with(|| (lane.clone(), Tally::default()));
                     entry.1.add(Counter::of_status(full.row.job.status), 1);
                     check_job(&full.row.job, served_until, &mut checked);
                 }

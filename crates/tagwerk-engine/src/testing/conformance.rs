@@ -15,6 +15,7 @@
 
 pub mod choice;
 pub mod damage;
+pub mod gates;
 pub mod guards;
 pub mod hints;
 pub mod history;
@@ -158,6 +159,26 @@ macro_rules! conformance_tests {
                 a_random_walk_with_a_second_seed_equals_a_brute_force,
                 a_random_walk_over_many_rows_equals_a_brute_force,
                 a_random_walk_with_many_rollbacks_equals_a_brute_force,
+            }
+            gates {
+                a_special_lane_carries_its_names,
+                a_special_lane_that_rolls_back_is_not_there,
+                limits_are_written_and_deleted,
+                a_full_limit_holds_back_its_jobs_only,
+                a_slot_is_free_whatever_becomes_of_its_job,
+                partitions_count_by_themselves,
+                a_job_with_two_limits_needs_both,
+                a_crowd_behind_a_limit_is_served_in_order,
+                a_free_slot_is_not_kept_for_a_type_that_nobody_wants,
+                a_claim_that_rolls_back_has_taken_no_slot,
+                settings_hold_from_the_moment_they_are_written,
+                a_rate_spends_starts_and_says_when_it_goes_on,
+                a_full_limit_is_due_at_the_first_end_of_a_lease,
+                a_held_limit_is_closed_until_then,
+                fair_keys_take_turns,
+                fair_keys_take_turns_within_a_claim,
+                a_late_tenant_starts_within_two_claims,
+                keys_of_different_queues_do_not_meet,
             }
             time {
                 the_next_due_time_is_exact,

@@ -9,6 +9,7 @@
 
 mod cow;
 mod faults;
+mod gates;
 mod read;
 mod state;
 mod tx;

@@ -83,8 +83,8 @@ impl Work<'_> {
         self.damaged.remove(&id);
         let counted = self.surplus(hint.as_ref())?;
         if let Some((lane, status)) = &counted {
-            self.count(lane.id, Counter::of_status(*status), -1);
-            self.count(lane.id, Counter::Pruned, 1);
+            self.count(lane.class, Counter::of_status(*status), -1);
+            self.count(lane.class, Counter::Pruned, 1);
         }
         if let Some(mut row) = key {
             let kind = counted.map(|(lane, _)| lane.kind.to_string()).unwrap_or_default();
@@ -102,17 +102,20 @@ impl Work<'_> {
         let rows = self.tx.counts()?;
         let mut found = Vec::new();
         for (lane, mut ledger) in self.tx.ledger()? {
-            if let Some(delta) = self.ledger.get(&lane.id) {
+            if let Some(delta) = self.ledger.get(&lane.class) {
                 ledger.merge(delta);
             }
             for status in Status::ALL {
-                let there = rows.iter().find(|(other, of, _)| other.id == lane.id && *of == status);
+                let there = rows.iter().find(|(other, of, _)| other.id == lane.class && *of == status);
                 if ledger.get(Counter::of_status(status)) > there.map_or(0, |(.., n)| *n) {
                     found.push((lane.clone(), status));
                 }
             }
         }
-        let named = hint.filter(|hint| found.contains(hint)).cloned();
+        let is_named = |(lane, status): &(Lane, Status)| {
+            hint.is_some_and(|(of, same)| of.class == lane.class && same == status)
+        };
+        let named = found.iter().find(|found| is_named(found)).cloned();
         Ok(named.or_else(|| found.into_iter().next()))
     }
 }

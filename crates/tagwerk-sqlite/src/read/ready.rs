@@ -41,7 +41,8 @@ pub(super) fn ahead(view: View<'_>, row: &JobRow, (now, cap): (Timestamp, usize)
     let (due, id) = (row.job.available_at.as_millis(), row.job.id.0);
     let mut until = view.conn.prepare_cached(COUNT_LEVEL)?;
     let mut same = view.conn.prepare_cached(COUNT_SAME)?;
-    for lane in view.lanes.of_queue(&row.lane.queue) {
+    let plain = view.lanes.of_queue(&row.lane.queue);
+    for lane in plain.flat_map(|class| std::iter::once(class).chain(view.lanes.special_of(class))) {
         for (level, head) in scan_lane(view.conn, lane)? {
             if left == 0 || level.prio < prio {
                 break;

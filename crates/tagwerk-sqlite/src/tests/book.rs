@@ -80,7 +80,7 @@ fn heads_are_never_late_whatever_happens() {
         // What a claim of everything leaves is exact.
         write(&mut place.store, |tx| take(tx, at(150), usize::MAX));
         assert_eq!(heads(&place.store.writer.book), rows(&place), "seed {seed}");
-        let rebuilt = Book::rebuild(&place.store.writer.conn).expect("a book");
+        let rebuilt = Book::rebuild(&place.store.writer.conn, &place.store.writer.lanes).expect("a book");
         assert_eq!(heads(&rebuilt), rows(&place), "seed {seed}");
     }
 }

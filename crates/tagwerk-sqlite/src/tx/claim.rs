@@ -4,11 +4,13 @@
 //! one seek and reads one row more than it takes: that row is the level's new head. Cost: about one seek per run, whatever
 //! the number of jobs that wait, and nothing for lanes that are not reached.
 
+mod gated;
+
 use std::collections::{BTreeSet, HashSet};
 use std::iter::Peekable;
 
-use rusqlite::params;
-use tagwerk_core::JobId;
+use rusqlite::{Connection, params};
+use tagwerk_core::{JobId, Timestamp};
 use tagwerk_engine::id_map::IdMap;
 use tagwerk_engine::row::{JobRow, LaneId};
 use tagwerk_engine::store::{ClaimQuery, Filter};
@@ -43,6 +45,9 @@ pub(crate) const RUN_LATER: &str = run!("due > ?3 ORDER BY due, id");
 pub(super) fn claimable(writer: &mut Writer, now: i64, queries: &[ClaimQuery<'_>]) -> Res<Vec<Vec<JobRow>>> {
     writer.offer_given_again();
     writer.book.wake(now);
+    for limit in writer.gates.wake(Timestamp::from_millis(now)) {
+        writer.book.special.open(limit);
+    }
     let mut answers = Vec::with_capacity(queries.len());
     let mut rest = queries;
     while let Some(first) = rest.first() {
@@ -69,8 +74,11 @@ fn alike(first: &ClaimQuery<'_>, queries: &[ClaimQuery<'_>]) -> usize {
 
 /// Answers one wish, and moves the heads past what was given.
 fn answer(writer: &mut Writer, now: i64, query: &ClaimQuery<'_>) -> Res<Vec<JobRow>> {
-    let matched = lanes_of(&writer.lanes, query.filter);
-    let mut merge = Merge::new(writer, now, query);
+    let matched = classes_of(&writer.lanes, query.filter);
+    if writer.book.special.concerns(matched.as_deref()) {
+        return gated::answer(writer, now, (query, matched));
+    }
+    let mut merge = Merge::new(Sources::of(writer), now, query);
     match &matched {
         Some(lanes) => merge.run(writer.book.due_of(lanes, now).into_iter().peekable())?,
         None => merge.run(writer.book.due().peekable())?,
@@ -84,16 +92,23 @@ fn answer(writer: &mut Writer, now: i64, query: &ClaimQuery<'_>) -> Res<Vec<JobR
     for (id, why) in damaged {
         writer.note_damaged(id, &why);
     }
-    let given = taken.iter().map(|row| {
-        let level = Level { lane: row.lane.id, prio: row.priority.value().into() };
-        (row.job.id.0, (level, Head { due: row.job.available_at.as_millis(), id: row.job.id.0 }))
-    });
-    writer.given.extend(given);
+    if writer.book.special.knows_keys() {
+        for row in &taken {
+            writer.book.special.had_turn(&row.lane);
+        }
+    }
+    writer.given.extend(taken.iter().map(place));
     Ok(taken)
 }
 
-/// The lanes that a filter names; `None` = all.
-fn lanes_of(lanes: &Lanes, filter: &Filter) -> Option<Vec<LaneId>> {
+/// Where a row that is given stands.
+fn place(row: &JobRow) -> (i64, (Level, Head)) {
+    let level = Level { lane: row.lane.id, prio: row.priority.value().into() };
+    (row.job.id.0, (level, Head { due: row.job.available_at.as_millis(), id: row.job.id.0 }))
+}
+
+/// The classes that a filter names, which are the plain lanes; `None` = all.
+fn classes_of(lanes: &Lanes, filter: &Filter) -> Option<Vec<LaneId>> {
     let mut matched: Vec<LaneId> = match (&filter.queues, &filter.types) {
         (None, None) => return None,
         (Some(queues), Some(kinds)) => {
@@ -107,6 +122,22 @@ fn lanes_of(lanes: &Lanes, filter: &Filter) -> Option<Vec<LaneId>> {
     matched.sort_unstable();
     matched.dedup();
     Some(matched)
+}
+
+/// Where a merge reads.
+#[derive(Clone, Copy)]
+struct Sources<'a> {
+    conn: &'a Connection,
+    lanes: &'a Lanes,
+    given: &'a IdMap<i64, (Level, Head)>,
+    known_damaged: &'a HashSet<i64>,
+}
+
+impl<'a> Sources<'a> {
+    const fn of(writer: &'a Writer) -> Self {
+        let Writer { conn, lanes, given, damaged, .. } = writer;
+        Self { conn, lanes, given, known_damaged: damaged }
+    }
 }
 
 /// The merge for one wish.
@@ -142,11 +173,12 @@ enum End {
 }
 
 impl<'a> Merge<'a> {
-    fn new(writer: &'a Writer, now: i64, query: &ClaimQuery<'_>) -> Self {
+    fn new(sources: Sources<'a>, now: i64, query: &ClaimQuery<'_>) -> Self {
+        let Sources { conn, lanes, given, known_damaged } = sources;
         Self {
-            decoder: Decoder { conn: &writer.conn, lanes: &writer.lanes, depth: Depth::Full },
-            given: &writer.given,
-            known_damaged: &writer.damaged,
+            decoder: Decoder { conn, lanes, depth: Depth::Full },
+            given,
+            known_damaged,
             skip: query.skip.iter().copied().collect(),
             now,
             wanted: query.wanted,
@@ -270,17 +302,27 @@ impl<'a> Merge<'a> {
     }
 }
 
-/// The earliest due time after `now` among the lanes of a filter. Heads may be early, so the best is looked up.
+/// How many heads are looked at for one of certain classes.
+const TIMERS_SCAN: usize = 1_000;
+
+/// When time alone may make something claimable for a filter. Heads may be early, so the best is looked up.
 pub(super) fn next_due(writer: &mut Writer, now: i64, filter: &Filter) -> Res<Option<i64>> {
-    let Writer { conn, lanes, book, .. } = writer;
-    let matched = lanes_of(lanes, filter);
+    let Writer { conn, lanes, book, gates, .. } = writer;
+    let classes = classes_of(lanes, filter);
     let mut earliest: Option<i64> = None;
-    // What is due says nothing about what is due later in the same level.
-    for (level, _) in due_levels(book, matched.as_deref(), now) {
+    // What is due says nothing about what is due later in the same level. Special lanes with something due wait behind a
+    // limit, which their later rows do as well.
+    for (level, _) in due_levels(book, classes.as_deref(), now) {
         let later = seek_after(conn, level, now)?.map(|head| head.due);
         earliest = earliest.into_iter().chain(later).min();
     }
-    while let Some((level, head)) = first_later(book, matched.as_deref(), now) {
+    let waited_for = book.special.waited_for(classes.as_deref());
+    if !waited_for.is_empty() {
+        let at = Timestamp::from_millis(now);
+        let opens = gates.opens_at(conn, (lanes, &waited_for), at)?.map(Timestamp::as_millis);
+        earliest = earliest.into_iter().chain(opens).min();
+    }
+    while let Some((level, head)) = first_later((book, lanes), classes.as_deref(), now) {
         if earliest.is_some_and(|earliest| earliest <= head.due) {
             break;
         }
@@ -293,18 +335,23 @@ pub(super) fn next_due(writer: &mut Writer, now: i64, filter: &Filter) -> Res<Op
     Ok(earliest)
 }
 
-fn due_levels(book: &Book, lanes: Option<&[LaneId]>, now: i64) -> Vec<(Level, Head)> {
-    let mut levels = book.levels(lanes);
-    levels.retain(|(_, head)| head.due <= now);
+/// Due levels of plain lanes.
+fn due_levels(book: &Book, classes: Option<&[LaneId]>, now: i64) -> Vec<(Level, Head)> {
+    let mut levels = book.levels(classes);
+    levels.retain(|(level, head)| head.due <= now && !level.lane.is_special());
     levels
 }
 
-fn first_later(book: &Book, lanes: Option<&[LaneId]>, now: i64) -> Option<(Level, Head)> {
-    match lanes {
-        None => book.first_timer(now),
-        Some(lanes) => {
-            let later = book.levels(Some(lanes)).into_iter().filter(|(_, head)| head.due > now);
-            later.min_by_key(|(_, head)| *head)
-        }
-    }
+/// The first head of these classes behind `now`; after a bounded look one of others, which is early.
+fn first_later(of: (&Book, &Lanes), classes: Option<&[LaneId]>, now: i64) -> Option<(Level, Head)> {
+    let (book, lanes) = of;
+    let Some(classes) = classes else { return book.timers(now).next() };
+    let plain = book.levels(Some(classes)).into_iter().filter(|(_, head)| head.due > now);
+    let plain = plain.min_by_key(|(_, head)| *head);
+    let is_ours =
+        |lane: LaneId| lanes.get(lane).is_some_and(|lane| classes.binary_search(&lane.class).is_ok());
+    let special = book.special_timers(now).take(TIMERS_SCAN).enumerate();
+    let mut special = special.filter(|(at, (level, _))| is_ours(level.lane) || at + 1 == TIMERS_SCAN);
+    let special = special.next().map(|(_, found)| found);
+    plain.into_iter().chain(special).min_by_key(|(_, head)| *head)
 }

@@ -34,7 +34,7 @@ const PUT_PAYLOAD: &str = "UPDATE detail SET payload = ?2 WHERE job = ?1";
 
 /// Adds jobs.
 pub(super) fn insert(writer: &mut Writer, jobs: &[Insert]) -> Res<()> {
-    let Writer { conn, book, .. } = writer;
+    let Writer { conn, book, gates, lanes, .. } = writer;
     let (mut hot, mut cold) = (conn.prepare_cached(INSERT)?, conn.prepare_cached(detail::INSERT)?);
     for Insert { row, detail } in jobs {
         bind(&mut hot, row)?;
@@ -46,6 +46,9 @@ pub(super) fn insert(writer: &mut Writer, jobs: &[Insert]) -> Res<()> {
         }
         if row.job.status == Status::Pending {
             book.offer(level(row), place(row));
+        }
+        if row.lane.id.is_special() && row.job.status == Status::Running {
+            gates.add(lanes, row.lane.id, 1);
         }
     }
     Ok(())
@@ -122,7 +125,7 @@ fn cold(writer: &Writer, select: &mut Statement<'_>, id: JobId) -> Res<Option<De
 
 /// Changes jobs, guarded.
 pub(super) fn put(writer: &mut Writer, changes: &[Change]) -> Res<()> {
-    let Writer { conn, book, given, recent, .. } = writer;
+    let Writer { conn, book, given, recent, gates, lanes, .. } = writer;
     let mut update = conn.prepare_cached(UPDATE)?;
     for Change { before, after } in changes {
         bind(&mut update, after)?;
@@ -135,7 +138,16 @@ pub(super) fn put(writer: &mut Writer, changes: &[Change]) -> Res<()> {
         if before.job.error != after.job.error || before.note != after.note {
             note::write(conn, after)?;
         }
-        given.remove(&after.job.id.0);
+        let was_given = given.remove(&after.job.id.0).is_some();
+        if after.lane.id.is_special() {
+            // A row that was given counts as running already.
+            let counted = was_given || before.job.status == Status::Running;
+            let n = i32::from(after.job.status == Status::Running) - i32::from(counted);
+            let freed = if n == 0 { Vec::new() } else { gates.add(lanes, after.lane.id, n) };
+            for limit in freed {
+                book.special.open(limit);
+            }
+        }
         recent.wrote(after);
         if after.job.status == Status::Pending {
             book.offer(level(after), place(after));

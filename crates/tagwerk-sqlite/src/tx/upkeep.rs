@@ -157,6 +157,11 @@ pub(super) fn erase(writer: &mut Writer, ids: &[JobId]) -> Res<()> {
             delete.execute([id.0])?;
         }
     }
+    if ids.iter().any(|id| writer.damaged.contains(&id.0)) {
+        // It may have been one that ran.
+        let Writer { conn, lanes, gates, .. } = &mut *writer;
+        gates.recount(conn, lanes)?;
+    }
     for id in ids {
         writer.forget_damaged(id.0);
         writer.recent.forget(id.0);

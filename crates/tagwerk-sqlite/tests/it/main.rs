@@ -4,6 +4,7 @@
 mod bench;
 mod conformance;
 mod damage;
+mod gates;
 mod lists;
 mod log;
 mod opening;

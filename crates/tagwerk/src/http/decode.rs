@@ -42,6 +42,7 @@ pub(super) fn new_job(job: door::NewJob) -> EnqueueJob {
         subject: job.subject.map(subject),
         correlation_id: job.correlation_id,
         traceparent: job.traceparent,
+        special: None,
     }
 }
 

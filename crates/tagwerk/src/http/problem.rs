@@ -121,6 +121,13 @@ pub(super) fn refusal(refusal: Refusal) -> Problem {
             let message = detail.trim_start_matches("payload: ");
             DoorRefusal::field("payload", FieldCode::PayloadTooLarge, message).into()
         }
+        Refusal::UnknownLimit { name, known } => {
+            let meant = nearest(&name, known.iter().map(String::as_str));
+            let meant = meant.map(|meant| format!("; did you mean {meant}?")).unwrap_or_default();
+            DoorRefusal::field("limits", FieldCode::OutOfRange, format!("{detail}{meant}")).into()
+        }
+        Refusal::NoSuchLimit(_) => Problem::new(Code::LimitNotFound, detail),
+        Refusal::LimitInUse { .. } => Problem::new(Code::LimitInUse, detail),
         Refusal::Invalid { field, message } => {
             DoorRefusal::field(field, FieldCode::OutOfRange, message).into()
         }

@@ -6,8 +6,8 @@ use tagwerk_core::{Attempt, AttemptEnd, Job, JobId, Lease, LeaseBits, NewJob, On
 use tagwerk_core::{RetryOverrides, Status, Timestamp};
 
 use super::Bench;
-use crate::row::{Detail, JobRow, Note};
-use crate::store::{Change, ClaimQuery, Filter, Insert, Listed, Read, Readers, Tx};
+use crate::row::{Detail, JobRow, LimitRef, Note, Special};
+use crate::store::{Change, ClaimQuery, Filter, Insert, Listed, Read, Readers, SpecialName, Tx};
 
 /// The moment at which cases begin, in the year 2026: far beyond 32 bits.
 const BEGIN_MS: i64 = 1_780_000_000_000;
@@ -54,6 +54,7 @@ pub(super) struct Draft {
     created: Timestamp,
     payload: String,
     key: Option<String>,
+    special: Special,
 }
 
 /// A job of type `work` in queue `default`, medium priority, due at the beginning.
@@ -67,10 +68,23 @@ pub(super) fn job() -> Draft {
         created: at(0),
         payload: "{}".to_owned(),
         key: None,
+        special: Special::default(),
     }
 }
 
 impl Draft {
+    /// Names a limit; sorted, as a door does.
+    pub(super) fn limit(mut self, limit: &str) -> Self {
+        self.special.limits.push(LimitRef::parse(limit));
+        self.special.limits.sort();
+        self
+    }
+
+    pub(super) fn fair(mut self, key: &str) -> Self {
+        self.special.fair_key = Some(key.to_owned());
+        self
+    }
+
     pub(super) fn queue(mut self, queue: &str) -> Self {
         queue.clone_into(&mut self.queue);
         self
@@ -166,7 +180,12 @@ pub(super) fn priority(value: u8) -> Priority {
 pub(super) fn prepare(tx: &mut dyn Tx, drafts: &[Draft]) -> Vec<Insert> {
     let names: Vec<(&str, &str)> =
         drafts.iter().map(|draft| (draft.queue.as_str(), draft.kind.as_str())).collect();
-    let lanes = tx.intern(&names).expect("lanes are interned");
+    let mut lanes = tx.intern(&names).expect("lanes are interned");
+    for (lane, draft) in lanes.iter_mut().zip(drafts).filter(|(_, draft)| draft.special != Special::default())
+    {
+        let name = SpecialName { queue: &draft.queue, kind: &draft.kind, special: &draft.special };
+        *lane = tx.intern_special(&[name]).expect("lanes are interned").remove(0);
+    }
     let first = tx.next_ids(drafts.len()).expect("ids are given");
     let ids = (first.0..).map(JobId);
     drafts.iter().zip(lanes).zip(ids).map(|((draft, lane), id)| draft.clone().insert(lane, id)).collect()

@@ -4,11 +4,17 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use tagwerk_core::gate::LimitSettings;
 use tagwerk_core::limits::JOB_ID_MAX;
 use tagwerk_core::{JobId, Priority, Status, Timestamp};
 
 use super::cow::CowMap;
-use crate::row::{ActionRow, AttemptRow, Detail, FullJob, JobRow, KeyRow, Lane, LaneId, Tally, TypeSettings};
+use super::gates::Gate;
+use crate::row::{
+    ActionRow, AttemptRow, Detail, FullJob, JobRow, KeyRow, Lane, LaneId, LimitRef, Special, Tally,
+    TypeSettings,
+};
+use crate::store::SpecialName;
 
 /// A set in order.
 type CowSet<K> = CowMap<K, ()>;
@@ -37,6 +43,14 @@ pub(super) struct State {
     pub(super) keys: CowMap<String, KeyRow>,
     /// Lanes by queue and type.
     pub(super) lanes: BTreeMap<(Arc<str>, Arc<str>), Lane>,
+    /// Lanes with limits or a fair key, by class.
+    pub(super) special: BTreeMap<(LaneId, Arc<Special>), Lane>,
+    /// Settings of limits.
+    pub(super) limits: BTreeMap<String, LimitSettings>,
+    /// Starts and holds of limits.
+    pub(super) gates: BTreeMap<LimitRef, Gate>,
+    /// When the keys of a queue were last given something; `None` = jobs without a key.
+    pub(super) turns: BTreeMap<(Arc<str>, Option<String>), u64>,
     /// The ledger.
     pub(super) ledger: BTreeMap<LaneId, Tally>,
     /// Settings of types.
@@ -88,6 +102,10 @@ impl Default for State {
             ages: CowMap::default(),
             keys: CowMap::default(),
             lanes: BTreeMap::new(),
+            special: BTreeMap::new(),
+            limits: BTreeMap::new(),
+            gates: BTreeMap::new(),
+            turns: BTreeMap::new(),
             ledger: BTreeMap::new(),
             types: BTreeMap::new(),
             claims: BTreeMap::new(),
@@ -149,8 +167,21 @@ impl State {
     pub(super) fn lane(&mut self, queue: &str, kind: &str) -> Lane {
         let names: (Arc<str>, Arc<str>) = (queue.into(), kind.into());
         let fresh = LaneId(i64::try_from(self.lanes.len()).expect("a test has few lanes") + 1);
-        let lane = Lane { id: fresh, queue: Arc::clone(&names.0), kind: Arc::clone(&names.1) };
+        let (queue, kind) = (Arc::clone(&names.0), Arc::clone(&names.1));
+        let lane = Lane { id: fresh, class: fresh, queue, kind, special: None };
         self.lanes.entry(names).or_insert(lane).clone()
+    }
+
+    /// A lane that is more than plain, made if it is new.
+    pub(super) fn special_lane(&mut self, name: &SpecialName<'_>) -> Lane {
+        let class = self.lane(name.queue, name.kind);
+        let fresh = LaneId(-i64::try_from(self.special.len()).expect("a test has few lanes") - 1);
+        let special = Arc::new(name.special.clone());
+        for limit in &special.limits {
+            self.gates.entry(limit.clone()).or_default();
+        }
+        let lane = Lane { id: fresh, special: Some(Arc::clone(&special)), ..class };
+        self.special.entry((lane.class, special)).or_insert(lane).clone()
     }
 
     /// All lanes in order of their numbers.
@@ -164,11 +195,11 @@ impl State {
         self.ledger.iter().map(|(id, tally)| (lanes[id].clone(), *tally)).collect()
     }
 
-    /// Rows by lane and status.
+    /// Rows by class and status.
     pub(super) fn counts(&self) -> Vec<(Lane, Status, i64)> {
         let mut counts = BTreeMap::new();
         for (_, record) in self.jobs.iter() {
-            *counts.entry((record.row.lane.id, record.row.job.status)).or_default() += 1;
+            *counts.entry((record.row.lane.class, record.row.job.status)).or_default() += 1;
         }
         let lanes = self.lanes_by_id();
         counts.into_iter().map(|((id, status), n)| (lanes[&id].clone(), status, n)).collect()

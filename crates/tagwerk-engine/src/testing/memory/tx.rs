@@ -3,18 +3,21 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use tagwerk_core::gate::LimitSettings;
 use tagwerk_core::limits::{ATTEMPTS_FIRST, ATTEMPTS_LAST};
 use tagwerk_core::{Attempt, Call, JobId, LeaseBits, Status, Timestamp};
 
 use super::Writer;
 use super::faults::{Faults, Point};
+use super::gates;
 use super::state::{History, Record, State, running_lease};
 use crate::row::{
-    ActionRow, AttemptRow, Detail, JobRow, KeyRow, KeyWrite, Lane, LaneId, Tally, TypeSettings,
+    ActionRow, AttemptRow, Detail, JobRow, KeyRow, KeyWrite, Lane, LaneId, LimitRef, LimitRow, LimitUse,
+    Tally, TypeSettings,
 };
 use crate::store::{
-    Change, ClaimQuery, Filter, Found, Insert, OldPayload, PayloadWrite, Prunable, PruneQuery, StoreError,
-    StoreResult, Tx, Unreadable,
+    Change, ClaimQuery, Filter, Found, Insert, OldPayload, PayloadWrite, Prunable, PruneQuery, SpecialName,
+    StoreError, StoreResult, Tx, Unreadable,
 };
 
 /// A transaction: a copy of everything, put in the place of the original at the commit.
@@ -58,6 +61,62 @@ impl Tx for MemoryTx<'_> {
     fn intern(&mut self, names: &[(&str, &str)]) -> StoreResult<Vec<Lane>> {
         self.reach(Point::Method("intern"))?;
         Ok(names.iter().map(|(queue, kind)| self.state.lane(queue, kind)).collect())
+    }
+
+    fn intern_special(&mut self, names: &[SpecialName<'_>]) -> StoreResult<Vec<Lane>> {
+        self.reach(Point::Method("intern_special"))?;
+        Ok(names.iter().map(|name| self.state.special_lane(name)).collect())
+    }
+
+    fn limits(&mut self) -> StoreResult<Vec<LimitRow>> {
+        self.reach(Point::Method("limits"))?;
+        let row = |(name, settings): (&String, &LimitSettings)| LimitRow {
+            name: name.clone(),
+            settings: settings.clone(),
+        };
+        Ok(self.state.limits.iter().map(row).collect())
+    }
+
+    fn put_limit(&mut self, name: &str, settings: Option<&LimitSettings>) -> StoreResult<bool> {
+        self.reach(Point::Method("put_limit"))?;
+        let before = match settings {
+            Some(settings) => self.state.limits.insert(name.to_owned(), settings.clone()),
+            None => self.state.limits.remove(name),
+        };
+        Ok(before.is_some())
+    }
+
+    fn limit_use(&mut self, name: &str) -> StoreResult<Vec<LimitUse>> {
+        self.reach(Point::Method("limit_use"))?;
+        let of_name = self.state.gates.iter().filter(|(limit, _)| limit.name == name);
+        let of_name = of_name.map(|(limit, gate)| LimitUse {
+            limit: limit.clone(),
+            running: gates::running(&self.state, limit),
+            window: gate.window.clone(),
+            hold_until: gate.hold_until,
+        });
+        Ok(of_name.collect())
+    }
+
+    fn limit_jobs(&mut self, name: &str) -> StoreResult<(u64, u64)> {
+        self.reach(Point::Method("limit_jobs"))?;
+        let names = |row: &JobRow| row.lane.limits().iter().any(|limit| limit.name == name);
+        let (mut waiting, mut running) = (0, 0);
+        for (_, record) in self.state.jobs.iter().filter(|(_, record)| names(&record.row)) {
+            match record.row.job.status {
+                Status::Pending | Status::Failed => waiting += 1,
+                Status::Running => running += 1,
+                Status::Completed | Status::Cancelled => {}
+            }
+        }
+        Ok((waiting, running))
+    }
+
+    fn hold_limit(&mut self, limit: &LimitRef, until: Timestamp) -> StoreResult<()> {
+        self.reach(Point::Method("hold_limit"))?;
+        let gate = self.state.gates.entry(limit.clone()).or_default();
+        gate.hold_until = gate.hold_until.max(Some(until));
+        Ok(())
     }
 
     fn next_ids(&mut self, n: usize) -> StoreResult<JobId> {
@@ -149,15 +208,15 @@ impl Tx for MemoryTx<'_> {
         self.reach(Point::Method("claimable"))?;
         self.check_given();
         let mut given = BTreeSet::new();
-        let answers = queries.iter().map(|query| choose(&self.state, now, query, &mut given)).collect();
+        let state = &mut self.state;
+        let answers = queries.iter().map(|query| gates::choose(state, now, query, &mut given)).collect();
         self.given = (now, given);
         Ok(answers)
     }
 
     fn next_due(&mut self, now: Timestamp, filter: &Filter) -> StoreResult<Option<Timestamp>> {
         self.reach(Point::Method("next_due"))?;
-        let passing = self.state.in_claim_order().filter(|row| filter.matches(&row.lane));
-        Ok(passing.map(|row| row.job.available_at).filter(|due| *due > now).min())
+        Ok(gates::next_due(&self.state, now, filter))
     }
 
     fn overdue(&mut self, now: Timestamp, limit: usize) -> StoreResult<Vec<JobRow>> {
@@ -366,26 +425,8 @@ fn guard(row: &JobRow) -> (JobId, i64, Status, Option<LeaseBits>) {
     (row.job.id, row.job.version, row.job.status, row.job.lease.as_ref().map(|lease| lease.bits))
 }
 
-fn is_claimable(row: &JobRow, now: Timestamp) -> bool {
+pub(super) fn is_claimable(row: &JobRow, now: Timestamp) -> bool {
     row.job.status == Status::Pending && row.job.available_at <= now
-}
-
-/// Answers one wish by walking over all pending rows in claim order.
-fn choose(state: &State, now: Timestamp, query: &ClaimQuery<'_>, given: &mut BTreeSet<JobId>) -> Vec<JobRow> {
-    let (mut rows, mut bytes) = (Vec::new(), 0);
-    let passing = state.in_claim_order().filter(|row| {
-        let id = row.job.id;
-        is_claimable(row, now) && query.filter.matches(&row.lane) && !query.skip.contains(&id)
-    });
-    for row in passing.filter(|row| !given.contains(&row.job.id)).take(query.wanted) {
-        bytes += row.answer_bytes();
-        if bytes > query.max_bytes && !rows.is_empty() {
-            break;
-        }
-        rows.push(row.clone());
-    }
-    given.extend(rows.iter().map(|row| row.job.id));
-    rows
 }
 
 /// Adds an attempt or replaces the one with its `seq`, and lets go of the middle of a long history.

@@ -1,0 +1,168 @@
+//! Limits and turns, judged by looking at every row: slow, and easy to be sure of.
+
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+
+use tagwerk_core::gate::{Room, Window, room};
+use tagwerk_core::{JobId, Status, Timestamp};
+
+use super::state::{State, running_lease};
+use crate::row::{JobRow, LimitRef};
+use crate::store::{ClaimQuery, Filter};
+
+/// What is kept of a limit with its partition.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Gate {
+    pub(super) window: Window,
+    pub(super) hold_until: Option<Timestamp>,
+}
+
+/// Answers one wish: again and again the best row of all that may be handed out.
+pub(super) fn choose(
+    state: &mut State,
+    now: Timestamp,
+    query: &ClaimQuery<'_>,
+    given: &mut BTreeSet<JobId>,
+) -> Vec<JobRow> {
+    if state.special.is_empty() {
+        return first_in_line(state, now, query, given);
+    }
+    let (mut rows, mut bytes): (Vec<JobRow>, u64) = (Vec::new(), 0);
+    while rows.len() < query.wanted {
+        let Some(best) = best(state, now, query, given).cloned() else { break };
+        bytes += best.answer_bytes();
+        if bytes > query.max_bytes && !rows.is_empty() {
+            break;
+        }
+        given.insert(best.job.id);
+        start(state, &best, now);
+        rows.push(best);
+    }
+    rows
+}
+
+/// The same where no job has limits or a fair key: one walk over all pending rows in claim order.
+fn first_in_line(
+    state: &State,
+    now: Timestamp,
+    query: &ClaimQuery<'_>,
+    given: &mut BTreeSet<JobId>,
+) -> Vec<JobRow> {
+    let (mut rows, mut bytes) = (Vec::new(), 0);
+    let passing = state.in_claim_order().filter(|row| {
+        let id = row.job.id;
+        super::tx::is_claimable(row, now) && query.filter.matches(&row.lane) && !query.skip.contains(&id)
+    });
+    for row in passing.filter(|row| !given.contains(&row.job.id)).take(query.wanted) {
+        bytes += row.answer_bytes();
+        if bytes > query.max_bytes && !rows.is_empty() {
+            break;
+        }
+        rows.push(row.clone());
+    }
+    given.extend(rows.iter().map(|row| row.job.id));
+    rows
+}
+
+/// Of each queue the row whose turn it is; of these the first by priority, due time, id.
+fn best<'a>(
+    state: &'a State,
+    now: Timestamp,
+    query: &ClaimQuery<'_>,
+    given: &BTreeSet<JobId>,
+) -> Option<&'a JobRow> {
+    let named: BTreeSet<&LimitRef> = state.in_claim_order().flat_map(|row| row.lane.limits()).collect();
+    let is_open = |limit: &&LimitRef| matches!(room_of(state, limit, (now, given)), Room::Open(_));
+    let open: BTreeSet<&LimitRef> = named.into_iter().filter(is_open).collect();
+    let may_run = |row: &&JobRow| {
+        let id = row.job.id;
+        super::tx::is_claimable(row, now)
+            && query.filter.matches(&row.lane)
+            && !query.skip.contains(&id)
+            && !given.contains(&id)
+            && row.lane.limits().iter().all(|limit| open.contains(limit))
+    };
+    let place = |row: &JobRow| (Reverse(row.priority), row.job.available_at, row.job.id);
+    let turn = |row: &JobRow| {
+        let key = (row.lane.queue.clone(), row.lane.fair_key().map(str::to_owned));
+        state.turns.get(&key).copied().unwrap_or_default()
+    };
+    let candidates: Vec<&JobRow> = state.in_claim_order().filter(may_run).collect();
+    let queues: BTreeSet<&str> = candidates.iter().map(|row| &*row.lane.queue).collect();
+    let of_queue = |queue: &str| {
+        let rows = candidates.iter().copied().filter(|row| *row.lane.queue == *queue);
+        rows.min_by_key(|row| (Reverse(row.priority), turn(row), place(row)))
+    };
+    queues.into_iter().filter_map(of_queue).min_by_key(|row| place(row))
+}
+
+/// What a limit lets through. Rows that were given count as running.
+fn room_of(state: &State, limit: &LimitRef, (now, given): (Timestamp, &BTreeSet<JobId>)) -> Room {
+    let Some(settings) = state.limits.get(&limit.name) else { return Room::Open(u32::MAX) };
+    let gate = state.gates.get(limit).cloned().unwrap_or_default();
+    let counts = |row: &JobRow| {
+        let is_under = row.lane.limits().contains(limit);
+        is_under && (row.job.status == Status::Running || given.contains(&row.job.id))
+    };
+    let running = state.jobs.iter().filter(|(_, record)| counts(&record.row)).count();
+    let running = u32::try_from(running).expect("a test has few jobs");
+    room(settings, running, (&gate.window, gate.hold_until), now)
+}
+
+/// Jobs that run under a limit.
+pub(super) fn running(state: &State, limit: &LimitRef) -> u32 {
+    let runs = |row: &JobRow| row.job.status == Status::Running && row.lane.limits().contains(limit);
+    let n = state.jobs.iter().filter(|(_, record)| runs(&record.row)).count();
+    u32::try_from(n).expect("a test has few jobs")
+}
+
+/// A row is handed out.
+fn start(state: &mut State, row: &JobRow, now: Timestamp) {
+    for limit in row.lane.limits() {
+        let rate = state.limits.get(&limit.name).and_then(|settings| settings.rate);
+        if let Some(rate) = rate {
+            state.gates.entry(limit.clone()).or_default().window.take(&rate, 1, now);
+        }
+    }
+    let queue = row.lane.queue.clone();
+    if state.special.values().any(|lane| lane.queue == queue && lane.fair_key().is_some()) {
+        let last = state.turns.values().copied().max().unwrap_or_default();
+        state.turns.insert((queue, row.lane.fair_key().map(str::to_owned)), last + 1);
+    }
+}
+
+/// When time alone may make something claimable.
+pub(super) fn next_due(state: &State, now: Timestamp, filter: &Filter) -> Option<Timestamp> {
+    let passing = || state.in_claim_order().filter(|row| filter.matches(&row.lane));
+    let later = passing()
+        .filter(|row| row.job.available_at > now)
+        .filter(|row| !waits_in_lane(state, row, now))
+        .map(|row| row.job.available_at)
+        .min();
+    // A row needs all its limits, so the last of them to open counts.
+    let opens = passing().filter(|row| row.job.available_at <= now).filter_map(|row| {
+        let opens = row.lane.limits().iter().filter_map(|limit| {
+            match room_of(state, limit, (now, &BTreeSet::new())) {
+                Room::Open(_) => None,
+                Room::Until(at) => Some(Some(at)),
+                Room::Full => Some(first_end(state, limit)),
+            }
+        });
+        opens.collect::<Option<Vec<Timestamp>>>().and_then(|opens| opens.into_iter().max())
+    });
+    later.into_iter().chain(opens).min()
+}
+
+/// Whether other rows of its lane and level are due and wait for a limit, for which it would have to wait as well.
+fn waits_in_lane(state: &State, row: &JobRow, now: Timestamp) -> bool {
+    row.lane.special.is_some()
+        && state.in_claim_order().any(|other| {
+            other.lane == row.lane && other.priority == row.priority && other.job.available_at <= now
+        })
+}
+
+fn first_end(state: &State, limit: &LimitRef) -> Option<Timestamp> {
+    let running = state.jobs.iter().map(|(_, record)| &record.row);
+    let under = running.filter(|row| row.lane.limits().contains(limit));
+    under.filter_map(|row| running_lease(row).map(tagwerk_core::Lease::ends_at)).min()
+}

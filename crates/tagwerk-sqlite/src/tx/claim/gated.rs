@@ -1,0 +1,89 @@
+//! The claim where special lanes are concerned: each run is taken from the best head of all queues, as far as limits and
+//! turns let it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tagwerk_core::Timestamp;
+use tagwerk_engine::row::{JobRow, LaneId};
+use tagwerk_engine::store::ClaimQuery;
+
+use super::{End, Merge, Sources, place};
+use crate::boards::Pick;
+use crate::book::Book;
+use crate::error::Res;
+use crate::lanes::{Lanes, LimitId};
+use crate::writer::Writer;
+
+/// Answers one wish.
+pub(super) fn answer(
+    writer: &mut Writer,
+    now: i64,
+    (query, classes): (&ClaimQuery<'_>, Option<Vec<LaneId>>),
+) -> Res<Vec<JobRow>> {
+    let Writer { conn, lanes, book, gates, given, damaged, .. } = writer;
+    let at = Timestamp::from_millis(now);
+    let queues = by_queue(lanes, classes);
+    let mut merge = Merge::new(Sources { conn, lanes, given, known_damaged: damaged }, now, query);
+    while merge.taken.len() < query.wanted {
+        let Some((pick, room)) = next(book, &queues, (now, &mut |lane| gates.room(lanes, lane, at))) else {
+            break;
+        };
+        let level = pick.from.level();
+        let most = if pick.takes_turns { 1 } else { usize::try_from(room).unwrap_or(usize::MAX) };
+        let before = merge.taken.len();
+        merge.wanted = before.saturating_add(most).min(query.wanted);
+        let end = merge.read(pick.from, pick.runner_up)?;
+        let is_cut = matches!(end, End::Fulfilled(_)) && merge.taken.len() < merge.wanted;
+        let head = match end {
+            End::Exhausted => None,
+            End::Behind(head) | End::Later(head) | End::Fulfilled(head) => Some(head),
+        };
+        book.set(level, head);
+        book.wake(now);
+        let fresh = merge.taken.get(before..).unwrap_or_default();
+        for row in fresh {
+            gates.add(lanes, level.lane, 1);
+            gates.start(lanes, level.lane, (1, at));
+            book.special.had_turn(&row.lane);
+        }
+        if is_cut {
+            break;
+        }
+    }
+    let Merge { taken, kept, damaged, runs, .. } = merge;
+    writer.runs += runs;
+    for (level, head) in kept {
+        writer.book.offer(level, head);
+    }
+    writer.book.wake(now);
+    for (id, why) in damaged {
+        writer.note_damaged(id, &why);
+    }
+    writer.given.extend(taken.iter().map(place));
+    Ok(taken)
+}
+
+/// What comes next, as far as limits let it.
+fn next(
+    book: &mut Book,
+    queues: &[(Arc<str>, Vec<LaneId>)],
+    (now, room): (i64, &mut dyn FnMut(LaneId) -> Result<u32, LimitId>),
+) -> Option<(Pick, u32)> {
+    let mut special = std::mem::take(&mut book.special);
+    let found = special.best(queues, &|class| book.best_of(class, now), room);
+    book.special = special;
+    found
+}
+
+/// The classes of a wish by their queues.
+fn by_queue(lanes: &Lanes, classes: Option<Vec<LaneId>>) -> Vec<(Arc<str>, Vec<LaneId>)> {
+    let classes = classes.unwrap_or_else(|| lanes.classes().collect());
+    let mut queues: BTreeMap<Arc<str>, Vec<LaneId>> = BTreeMap::new();
+    for class in classes {
+        if let Some(lane) = lanes.get(class) {
+            queues.entry(Arc::clone(&lane.queue)).or_default().push(class);
+        }
+    }
+    queues.into_iter().collect()
+}
