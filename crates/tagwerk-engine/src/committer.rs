@@ -21,7 +21,7 @@ use crate::command::{ClaimAnswer, EngineError, Refusal, Work, WorkAnswer};
 use crate::engine::Shared;
 use crate::exec::retention::Sweep;
 use crate::exec::time::Backlog;
-use crate::message::{Message, refuse};
+use crate::message::{Message, refuse, refuse_new_work};
 use crate::parked::{Parked, ParkedClaim};
 use crate::ports::{Clock, Entropy, Observer};
 use crate::row::TypeSettings;
@@ -480,19 +480,6 @@ fn answer_empty(parked: ParkedClaim) {
     let answer = ClaimAnswer { next_due_at: parked.next_due, ..ClaimAnswer::default() };
     // Nobody there any more: nothing was promised.
     drop(parked.reply.answer(Ok(answer)));
-}
-
-fn refuse_new_work(messages: Vec<Message>) -> Vec<Message> {
-    let (new, mut rest): (Vec<_>, Vec<_>) = messages.into_iter().partition(Message::begins_work);
-    for message in &mut rest {
-        if let Message::Work(command, _) = message {
-            command.claim = None;
-        }
-    }
-    for message in new {
-        refuse(message, &EngineError::Draining);
-    }
-    rest
 }
 
 pub(crate) const fn engine_error(error: &StoreError) -> EngineError {

@@ -76,3 +76,17 @@ pub(crate) fn refuse(message: Message, error: &EngineError) {
         Message::GiveBack(_) | Message::Drain | Message::Stop => {}
     }
 }
+
+/// Refuses what would begin new work; the rest goes on.
+pub(crate) fn refuse_new_work(messages: Vec<Message>) -> Vec<Message> {
+    let (new, mut rest): (Vec<_>, Vec<_>) = messages.into_iter().partition(Message::begins_work);
+    for message in &mut rest {
+        if let Message::Work(command, _) = message {
+            command.claim = None;
+        }
+    }
+    for message in new {
+        refuse(message, &EngineError::Draining);
+    }
+    rest
+}

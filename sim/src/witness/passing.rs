@@ -104,7 +104,7 @@ impl Tx for WitnessTx<'_> {
     }
 
     fn limits(&mut self) -> StoreResult<Vec<LimitRow>> {
-        self.pass(|tx| tx.limits())
+        self.pass(Tx::limits)
     }
 
     fn put_limit(&mut self, name: &str, settings: Option<&LimitSettings>) -> StoreResult<bool> {

@@ -10,6 +10,7 @@ mod enqueues;
 mod explains;
 mod faults;
 mod handle;
+mod limits;
 mod operators;
 mod overviews;
 mod reports;

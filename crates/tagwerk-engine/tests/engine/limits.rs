@@ -1,0 +1,159 @@
+//! Limits and fair keys through the engine: who is refused, who waits, and who is woken when something opens.
+
+use std::sync::Arc;
+
+use tagwerk_core::gate::{LimitSettings, Rate};
+use tagwerk_core::{Action, JobId, Status};
+use tagwerk_engine::command::{Claim, EnqueueJob, LimitAnswer, LimitCall, Refusal};
+use tagwerk_engine::message::Message;
+use tagwerk_engine::row::{LimitRef, Special};
+
+use crate::rig::{Rig, claim, completed, job, token};
+
+fn call(rig: &mut Rig, call: LimitCall) -> Result<LimitAnswer, Refusal> {
+    rig.send(|reply| Message::Limit(call, Box::new(reply))).try_recv().unwrap().unwrap()
+}
+
+fn put(rig: &mut Rig, name: &str, settings: LimitSettings) -> bool {
+    match call(rig, LimitCall::Put(name.to_owned(), settings)) {
+        Ok(LimitAnswer::Put { is_new, limit }) => {
+            assert_eq!(limit.row.name, name);
+            is_new
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+const fn slots(max_running: u32) -> LimitSettings {
+    LimitSettings { max_running: Some(max_running), rate: None }
+}
+
+fn limited(limit: &str) -> EnqueueJob {
+    let special = Special { limits: vec![LimitRef::parse(limit)], fair_key: None };
+    EnqueueJob { special: Some(Arc::new(special)), ..job("t") }
+}
+
+fn waiting(worker: &str) -> Claim {
+    Claim { wait_ms: 60_000, ..claim(worker) }
+}
+
+/// Ids that a claim was given.
+fn given(rig: &mut Rig, worker: &str) -> Vec<JobId> {
+    rig.claim(claim(worker)).jobs.iter().map(|claimed| claimed.job.row.job.id).collect()
+}
+
+#[test]
+fn a_job_that_names_an_unknown_limit_is_refused_and_names_are_told() {
+    let mut rig = Rig::new();
+    put(&mut rig, "crm", slots(1));
+    let refused = rig.enqueue(vec![limited("crn:tenant-1"), limited("crm:tenant-1")]);
+    let unknown = Refusal::UnknownLimit { name: "crn".to_owned(), known: vec!["crm".to_owned()] };
+    assert_eq!(refused[0], Err(unknown));
+    assert!(refused[1].is_ok());
+    rig.assert_clean();
+}
+
+#[test]
+fn a_limit_that_jobs_name_cannot_be_deleted() {
+    let mut rig = Rig::new();
+    assert!(put(&mut rig, "crm", slots(1)) && !put(&mut rig, "crm", slots(1)));
+    let first = rig.create(limited("crm"));
+    rig.create(limited("crm:b"));
+    let held = rig.take("w");
+    assert_eq!(held.job.row.job.id, first);
+    let delete = || LimitCall::Delete("crm".to_owned());
+    let in_use = Refusal::LimitInUse { name: "crm".to_owned(), waiting: 1, running: 1 };
+    assert_eq!(call(&mut rig, delete()), Err(in_use));
+    rig.call(first, token(&held), completed()).unwrap();
+    let held = rig.take("w");
+    rig.call(held.job.row.job.id, token(&held), completed()).unwrap();
+    assert_eq!(call(&mut rig, delete()), Ok(LimitAnswer::Deleted));
+    assert_eq!(call(&mut rig, delete()), Err(Refusal::NoSuchLimit("crm".to_owned())));
+    assert!(matches!(call(&mut rig, LimitCall::List), Ok(LimitAnswer::Limits(limits)) if limits.is_empty()));
+    let refused = rig.enqueue(vec![limited("crm")]).remove(0);
+    assert!(matches!(refused, Err(Refusal::UnknownLimit { .. })), "{refused:?}");
+}
+
+/// Whatever ends a run gives its slot to a claim that waits, in the same batch.
+#[test]
+fn a_slot_that_becomes_free_serves_a_claim_that_waits() {
+    let mut rig = Rig::new();
+    put(&mut rig, "crm", slots(1));
+    let ids: Vec<JobId> = (0..5).map(|_| rig.create(limited("crm"))).collect();
+    let held = rig.take("w");
+    let answer = rig.park(Claim { lease_ms: Some(30_000), ..waiting("v") });
+    assert!(answer.try_recv().is_err(), "the limit is full");
+    rig.call(ids[0], token(&held), completed()).unwrap();
+    let second = answer.try_recv().unwrap().unwrap().jobs.remove(0);
+    assert_eq!(second.job.row.job.id, ids[1]);
+    // The end of a lease.
+    let answer = rig.park(waiting("v"));
+    rig.advance(30_000);
+    rig.tick();
+    let third = answer.try_recv().unwrap().unwrap().jobs.remove(0);
+    assert_eq!(third.job.row.job.id, ids[2], "the second comes back with a later due time");
+    // An operator.
+    let answer = rig.park(waiting("v"));
+    rig.operate(ids[2], Action::Cancel { wait: false }).unwrap();
+    let fourth = answer.try_recv().unwrap().unwrap().jobs.remove(0);
+    assert!([ids[1], ids[3]].contains(&fourth.job.row.job.id));
+    // The settings.
+    let answer = rig.park(waiting("v"));
+    assert!(answer.try_recv().is_err());
+    put(&mut rig, "crm", slots(2));
+    assert_eq!(answer.try_recv().unwrap().unwrap().jobs.len(), 1);
+    assert_eq!(rig.tally().get(tagwerk_engine::row::Counter::Running), 2);
+    rig.assert_clean();
+}
+
+/// A claim that waits is woken when a rate opens, and not told of a time that has passed.
+#[test]
+fn a_claim_waits_for_a_rate_to_open() {
+    let mut rig = Rig::new();
+    let rate = Rate { count: 1, per_ms: 1_600, spread: false };
+    put(&mut rig, "mail", LimitSettings { max_running: None, rate: Some(rate) });
+    let ids: Vec<JobId> = (0..2).map(|_| rig.create(limited("mail"))).collect();
+    assert_eq!(given(&mut rig, "w"), ids[..1]);
+    let empty = rig.claim(claim("w"));
+    let opens = empty.next_due_at.unwrap().since_ms(rig.now());
+    assert!((1_600..=1_700).contains(&opens), "{opens}");
+    let answer = rig.park(waiting("v"));
+    rig.advance(1_599);
+    rig.tick();
+    assert!(answer.try_recv().is_err());
+    rig.advance(101);
+    rig.tick();
+    assert_eq!(answer.try_recv().unwrap().unwrap().jobs[0].job.row.job.id, ids[1]);
+}
+
+/// Slots are counted from rows, so a restart neither loses nor leaks one.
+#[test]
+fn a_restart_knows_the_slots() {
+    let mut rig = Rig::new();
+    put(&mut rig, "crm", slots(2));
+    let ids: Vec<JobId> = (0..3).map(|_| rig.create(limited("crm"))).collect();
+    let held = rig.take("w");
+    rig.take("w");
+    let mut rig = rig.restart(1_000);
+    assert_eq!(given(&mut rig, "w"), []);
+    rig.call(ids[0], token(&held), completed()).unwrap();
+    assert_eq!(given(&mut rig, "w"), ids[2..]);
+    assert_eq!(rig.status(ids[1]), Status::Running);
+}
+
+/// The ledger counts jobs of all lanes of a queue and type together.
+#[test]
+fn the_ledger_counts_by_queue_and_type() {
+    let mut rig = Rig::new();
+    put(&mut rig, "crm", slots(1));
+    let fair = |key: &str| {
+        let special = Special { limits: Vec::new(), fair_key: Some(key.to_owned()) };
+        EnqueueJob { special: Some(Arc::new(special)), ..job("t") }
+    };
+    for new in [limited("crm"), fair("a"), fair("b"), job("t")] {
+        rig.create(new);
+    }
+    let held = rig.take("w");
+    rig.call(held.job.row.job.id, token(&held), completed()).unwrap();
+    rig.assert_clean();
+}
