@@ -79,10 +79,6 @@ codes! {
         "Types without settings use the server's defaults; PUT /types/{type} makes some.";
     UnknownType = "unknown-type" 422 never "Unknown type",
         "The server takes only types with settings (types.strict). Correct the name, or make it known: PUT /types/{type}.";
-    LimitNotFound = "limit-not-found" 404 never "No such limit",
-        "PUT /limits/{name} makes one; GET /limits lists those that there are.";
-    LimitInUse = "limit-in-use" 409 never "Jobs name this limit",
-        "Jobs that have not ended still name it, as many as in_use says. Raise its bounds, or delete it when they are done.";
     MethodNotAllowed = "method-not-allowed" 405 never "Method not allowed",
         "Use a method that the header Allow lists.";
     RequestTimeout = "request-timeout" 408 again "Request too slow",

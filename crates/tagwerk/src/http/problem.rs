@@ -126,8 +126,9 @@ pub(super) fn refusal(refusal: Refusal) -> Problem {
             let meant = meant.map(|meant| format!("; did you mean {meant}?")).unwrap_or_default();
             DoorRefusal::field("limits", FieldCode::OutOfRange, format!("{detail}{meant}")).into()
         }
-        Refusal::NoSuchLimit(_) => Problem::new(Code::LimitNotFound, detail),
-        Refusal::LimitInUse { .. } => Problem::new(Code::LimitInUse, detail),
+        Refusal::NoSuchLimit(_) | Refusal::LimitInUse { .. } => {
+            DoorRefusal::field("limits", FieldCode::Conflict, detail).into()
+        }
         Refusal::Invalid { field, message } => {
             DoorRefusal::field(field, FieldCode::OutOfRange, message).into()
         }
