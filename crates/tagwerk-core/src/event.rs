@@ -1,6 +1,6 @@
 //! What can happen to a job.
 
-use crate::{Attempt, Call, ErrorClass, LeaseBits, RetryPolicy, Timestamp};
+use crate::{Attempt, Call, ErrorClass, JobId, LeaseBits, RetryPolicy, Timestamp};
 
 /// Everything a decision depends on besides the job and the event.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -97,6 +97,11 @@ pub enum Action {
         /// New number of retries allowed.
         max_retries: Option<u32>,
     },
+    /// Run it again from review although a newer version has superseded it; it counts as not superseded from then on.
+    ForceRetry {
+        /// New number of retries allowed.
+        max_retries: Option<u32>,
+    },
     /// Take it out of review for good.
     Discard,
     /// End the running attempt and put the job into review.
@@ -128,6 +133,11 @@ pub enum Event {
     AttemptOver,
     /// The maximum age has been reached while pending.
     Expire,
+    /// A job with a higher version of the same object was accepted, or had been before this one was.
+    Supersede {
+        /// That job.
+        by: JobId,
+    },
     /// An operator acts, optionally only if the job still has the version that was seen.
     Operate {
         /// What is done.
@@ -155,7 +165,7 @@ impl Action {
     pub const fn call(&self) -> Call {
         match self {
             Self::Cancel { .. } => Call::Cancel,
-            Self::Retry { .. } => Call::Retry,
+            Self::Retry { .. } | Self::ForceRetry { .. } => Call::Retry,
             Self::Discard => Call::Discard,
             Self::ForceFail { .. } => Call::ForceFail,
             Self::Delete => Call::Delete,
@@ -174,6 +184,7 @@ impl Event {
             Self::Checkpoint(_) => Call::Checkpoint,
             Self::Report(_, report) => report.call(),
             Self::AttemptOver | Self::Expire => Call::Time,
+            Self::Supersede { .. } => Call::Supersede,
             Self::Operate { action, .. } => action.call(),
         }
     }

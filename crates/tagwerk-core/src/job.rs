@@ -182,6 +182,8 @@ pub struct Job {
     pub verify: bool,
     /// `cancel {wait: true}` was called: the attempt that runs is the last thing that happens.
     pub cancel_requested: bool,
+    /// The job that made it out of date: it carries a higher version of the same object. Never runs again by itself.
+    pub superseded_by: Option<JobId>,
     /// A person has acted on the job since the newest lease was granted, so that lease no longer counts as late.
     pub acted: bool,
     /// The newest lease ended without a report of its own.
@@ -245,6 +247,7 @@ impl Job {
             on_unknown: new.on_unknown,
             verify: false,
             cancel_requested: false,
+            superseded_by: None,
             acted: false,
             newest_lost: false,
             earlier_lost: false,

@@ -17,6 +17,7 @@ pub mod rate;
 pub mod rejection;
 pub mod retention;
 pub mod retry;
+pub mod supersede;
 pub mod time;
 pub mod transition;
 

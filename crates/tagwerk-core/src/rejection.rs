@@ -31,6 +31,8 @@ pub enum Call {
     Replace,
     /// The end of an attempt, or of the waiting.
     Time,
+    /// A newer version of the job's object.
+    Supersede,
 }
 
 /// A refused call. Nothing has changed, unless it came in [`crate::Answer::Refused`].
@@ -51,6 +53,14 @@ pub enum Rejection {
     /// The job was cancelled; stop.
     #[error("the job was cancelled; stop and drop its work")]
     Cancelled,
+    /// A newer version of the same object has made the job out of date.
+    #[error("job {by} carries a newer version of the same object; {}", if *may_force { "retry with force if this one must run all the same" } else { "stop and drop the work" })]
+    Superseded {
+        /// The job with the newer version.
+        by: JobId,
+        /// It is in review, and a person may run it all the same.
+        may_force: bool,
+    },
     /// The job is not running.
     #[error("the job is {}, not running; claim it first", .status.name())]
     NotRunning {

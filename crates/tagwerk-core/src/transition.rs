@@ -12,6 +12,7 @@
 //! | `report` | complete, fail and release: in time, late, repeated |
 //! | `setback` | what follows an attempt that did not succeed, however it ended |
 //! | `time_up` | the end of a lease, of the time limit, of the maximum age |
+//! | `supersede` | a newer version of the job's object |
 //! | `operate` | what people do |
 //! | `state` | the only places where `status` is written |
 //!
@@ -25,6 +26,7 @@ mod operate;
 mod report;
 mod setback;
 mod state;
+mod supersede;
 mod time_up;
 
 use crate::{Attempt, Ctx, Event, Job, Rejection, Status, Timestamp};
@@ -85,6 +87,7 @@ pub fn decide(job: &Job, event: &Event, ctx: &Ctx) -> Result<Step, Rejection> {
         Event::Report(caller, report) => report::report(job, caller, report, ctx),
         Event::AttemptOver => time_up::attempt_over(job, ctx),
         Event::Expire => Ok(time_up::expire(job, ctx.now)),
+        Event::Supersede { by } => Ok(supersede::supersede(job, *by, ctx.now)),
         Event::Operate { action, seen_version } => operate::operate(job, action, *seen_version, ctx.now),
     }
 }

@@ -8,15 +8,15 @@ use std::fmt::Write as _;
 
 use scene::{LEASE_MS, Scene, Token, bits, completed, failed, force_fail, plain, released, report};
 use tagwerk_core::{
-    Action, Answer, Attempt, Caller, ErrorClass, Event, History, Outcome, Rejection, Status, Step, decide,
-    overdue,
+    Action, Answer, Attempt, Caller, ErrorClass, Event, History, JobId, Outcome, Rejection, Status, Step,
+    decide, overdue,
 };
 
 /// Brings a job into the state that a row or column is about.
 type Setup = fn(&mut Scene);
 
 /// Every kind of state. Before each of them comes a prelude, see [`stage`].
-const STATES: [(&str, Setup); 16] = [
+const STATES: [(&str, Setup); 19] = [
     ("pending, new", |_| {}),
     ("pending after failure", |s| run(s, failed(ErrorClass::Transient))),
     ("pending after release", |s| run(s, released(0))),
@@ -35,6 +35,16 @@ const STATES: [(&str, Setup); 16] = [
     ("running, asked to stop", |s| {
         s.wait_until_due().claim("w");
         s.operate(Action::Cancel { wait: true });
+    }),
+    ("running, superseded", |s| {
+        s.wait_until_due().claim("w");
+        s.supersede();
+    }),
+    ("failed by loss, superseded", |s| {
+        lost_for_good(s).supersede();
+    }),
+    ("cancelled by a newer version", |s| {
+        s.supersede();
     }),
     ("completed", |s| run(s, completed())),
     ("failed, reported", |s| run(s, failed(ErrorClass::Permanent))),
@@ -149,10 +159,11 @@ const CALLS: [(&str, MakeEvent); 7] = [
 
 type MakeAction = fn() -> Action;
 
-const ACTIONS: [(&str, MakeAction); 7] = [
+const ACTIONS: [(&str, MakeAction); 8] = [
     ("cancel", || Action::Cancel { wait: false }),
     ("cancel, wait", || Action::Cancel { wait: true }),
     ("retry", || Action::Retry { max_retries: None }),
+    ("retry, forced", || Action::ForceRetry { max_retries: None }),
     ("discard", || Action::Discard),
     ("force-fail", force_fail),
     ("delete", || Action::Delete),
@@ -202,6 +213,9 @@ fn refusal(rejection: &Rejection) -> String {
         Rejection::LeaseLost { may_report } => format!("409 lease-lost{}", may(may_report)),
         Rejection::TimedOut { may_report } => format!("409 timed-out{}", may(may_report)),
         Rejection::Cancelled => "409 cancelled".to_owned(),
+        Rejection::Superseded { may_force, .. } => {
+            format!("409 superseded{}", if *may_force { " may_force" } else { "" })
+        }
         Rejection::NotRunning { .. } => "409 not-running".to_owned(),
         Rejection::AlreadyReported { .. } => "409 already-reported".to_owned(),
         Rejection::LeaseRequired => "409 lease-required".to_owned(),
@@ -251,11 +265,11 @@ fn calls(page: &mut String) {
     }
 }
 
-/// One table for claims and operators, with the version that they saw.
+/// One table for claims, newer versions and operators, with the version that they saw.
 fn others(page: &mut String) {
-    let columns = ["claim"].into_iter().chain(ACTIONS.map(|(name, _)| name));
+    let columns = ["claim", "newer version"].into_iter().chain(ACTIONS.map(|(name, _)| name));
     let mut rows = vec![header("state", columns.clone())];
-    let mut outdated = vec![header("state", columns.skip(1))];
+    let mut outdated = vec![header("state", columns.skip(2))];
     for (name, state) in STATES {
         let mut s = stage(NOTHING, state);
         s.wait_until_due().settle();
@@ -264,11 +278,16 @@ fn others(page: &mut String) {
             let s = &s;
             ACTIONS.map(|(_, action)| cell(s, &Event::Operate { action: action(), seen_version }))
         };
-        let first = [name.to_owned(), claim];
+        let newer = cell(&s, &Event::Supersede { by: JobId(8) });
+        let first = [name.to_owned(), claim, newer];
         rows.push(first.into_iter().chain(act(Some(s.job.version))).collect());
         outdated.push(std::iter::once(name.to_owned()).chain(act(Some(s.job.version - 1))).collect());
     }
-    table(page, "claim when due; operators who saw the present version, or name none", &rows);
+    table(
+        page,
+        "claim when due; a newer version of the object; operators who saw the present version, or name none",
+        &rows,
+    );
     table(page, "operators who saw an older version", &outdated);
 }
 
@@ -301,6 +320,7 @@ fn time(page: &mut String) {
         let operate = |action| Event::Operate { action, seen_version: None };
         rest.extend(ACTIONS.iter().map(|(_, action)| cell(&s, &operate(action()))));
         rest.push(cell(&s, &Event::Claim(s.grant("new"))));
+        rest.push(cell(&s, &Event::Supersede { by: JobId(8) }));
         rest.sort();
         rest.dedup();
         rows.push(vec![

@@ -36,7 +36,7 @@ pub(super) fn place_without_token<'a>(
     newest: Option<&'a Attempt>,
 ) -> Result<Place<'a>, Rejection> {
     // Whoever it is, a cancelled job is nobody's to work on, and "send the token" would not help.
-    let refuse = |rejection| if job.status == Status::Cancelled { Rejection::Cancelled } else { rejection };
+    let refuse = |rejection| if job.status == Status::Cancelled { cancelled(job) } else { rejection };
     let not_running = Rejection::NotRunning { status: job.status };
     if job.leases == 0 {
         return Err(refuse(not_running));
@@ -78,10 +78,15 @@ fn is_undecided_since(job: &Job, attempt: &Attempt) -> bool {
     by_time_alone && attempt.seq == job.leases && job.lease.is_none() && !job.acted
 }
 
+/// What is told to who still works on a cancelled job.
+fn cancelled(job: &Job) -> Rejection {
+    job.superseded_by.map_or(Rejection::Cancelled, |by| Rejection::Superseded { by, may_force: false })
+}
+
 /// What a stale caller is told.
 pub(super) fn stale(job: &Job, call: Call) -> Rejection {
     match (job.status, call) {
-        (Status::Cancelled, _) => Rejection::Cancelled,
+        (Status::Cancelled, _) => cancelled(job),
         (Status::Completed, Call::Heartbeat | Call::Checkpoint) => {
             Rejection::NotRunning { status: job.status }
         }

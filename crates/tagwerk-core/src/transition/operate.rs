@@ -26,7 +26,11 @@ fn act(job: &Job, action: &Action, now: Timestamp) -> Result<Step, Rejection> {
     match action {
         Action::Cancel { wait: true } if job.status == Status::Running => Ok(request_cancel(job, now)),
         Action::Cancel { .. } => cancel(job, now),
-        Action::Retry { max_retries } => retry(job, *max_retries, now),
+        Action::Retry { max_retries } => match job.superseded_by {
+            Some(by) if job.status == Status::Failed => Err(Rejection::Superseded { by, may_force: true }),
+            _ => retry(job, *max_retries, now),
+        },
+        Action::ForceRetry { max_retries } => retry(job, *max_retries, now),
         Action::Discard => discard(job, now),
         Action::ForceFail { error } => force_fail(job, error, now),
         Action::Delete => Ok(delete(job, now)),
@@ -80,6 +84,7 @@ fn retry(job: &Job, max_retries: Option<u32>, now: Timestamp) -> Result<Step, Re
     next.max_retries = max_retries.unwrap_or(job.max_retries);
     next.expires_at = job.max_age_ms.map(|ms| now.plus_ms(ms));
     next.acted = true;
+    next.superseded_by = None;
     state::wait(&mut next, now);
     Ok(state::done(next, History::Unchanged, now))
 }

@@ -93,7 +93,7 @@ fn release(job: &mut Job, delay_ms: i64, ctx: &Ctx) {
     if setback::is_too_late(job, due) {
         state::review(job, setback::expired(job, Cause::Reported), ctx.now);
     } else {
-        state::wait(job, due);
+        state::requeue(job, due, ctx.now);
     }
 }
 

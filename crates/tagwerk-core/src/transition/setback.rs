@@ -64,8 +64,10 @@ pub(super) fn follow(job: &mut Job, setback: Setback, ctx: &Ctx) {
     if is_too_late(job, due) {
         state::review(job, expired(job, setback.cause()), ctx.now);
     } else {
-        job.retry_count = job.retry_count.saturating_add(1);
-        state::wait(job, due);
+        // What is cancelled instead has used no retry.
+        let retries = u32::from(job.superseded_by.is_none());
+        job.retry_count = job.retry_count.saturating_add(retries);
+        state::requeue(job, due, ctx.now);
     }
 }
 

@@ -25,6 +25,15 @@ pub(super) fn wait(job: &mut Job, due: Timestamp) {
     job.finished_at = None;
 }
 
+/// The job would wait for another run. One that was superseded is cancelled instead: the newer version runs.
+pub(super) fn requeue(job: &mut Job, due: Timestamp, now: Timestamp) {
+    if job.superseded_by.is_some() {
+        cancel(job, now);
+    } else {
+        wait(job, due);
+    }
+}
+
 /// The job is done.
 pub(super) fn complete(job: &mut Job, now: Timestamp) {
     settle(job, Status::Completed, now);

@@ -19,5 +19,6 @@ mod report;
 mod retention;
 mod retry;
 mod setback;
+mod supersede;
 mod time;
 mod tokenless;

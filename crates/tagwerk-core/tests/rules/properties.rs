@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use tagwerk_core::{
-    Action, Answer, ErrorClass, Event, Grant, Jitter, Job, Lease, OnUnknown, Outcome, Rejection, RetryPolicy,
-    Status, decide, overdue,
+    Action, Answer, ErrorClass, Event, Grant, Jitter, Job, JobId, Lease, OnUnknown, Outcome, Rejection,
+    RetryPolicy, Status, decide, overdue,
 };
 
 use crate::scene::{LEASE_MS, Scene, Token, at, force_fail, released, report, scene};
@@ -22,6 +22,7 @@ enum Deed {
     Report(u32, Outcome),
     ReportWithoutToken(Option<String>, Outcome),
     Operate(Action, Option<i64>),
+    Supersede,
 }
 
 fn outcome() -> impl Strategy<Value = Outcome> {
@@ -39,7 +40,8 @@ fn outcome() -> impl Strategy<Value = Outcome> {
 fn action() -> impl Strategy<Value = Action> {
     prop_oneof![
         1 => any::<bool>().prop_map(|wait| Action::Cancel { wait }),
-        6 => prop::option::of(0..3_u32).prop_map(|max_retries| Action::Retry { max_retries }),
+        5 => prop::option::of(0..3_u32).prop_map(|max_retries| Action::Retry { max_retries }),
+        2 => prop::option::of(0..3_u32).prop_map(|max_retries| Action::ForceRetry { max_retries }),
         1 => Just(Action::Discard),
         2 => Just(force_fail()),
         1 => Just(Action::Delete),
@@ -59,6 +61,7 @@ fn deed() -> impl Strategy<Value = Deed> {
         6 => (back(), outcome()).prop_map(|(back, outcome)| Deed::Report(back, outcome)),
         2 => (prop::option::of("w[12]"), outcome())
             .prop_map(|(worker, outcome)| Deed::ReportWithoutToken(worker, outcome)),
+        1 => Just(Deed::Supersede),
         2 => (action(), prop::option::of(0..3_i64)).prop_map(|(action, seen)| Deed::Operate(action, seen)),
     ]
 }
@@ -131,6 +134,7 @@ impl Play {
             Deed::ReportWithoutToken(worker, outcome) => {
                 Event::Report(s.no_token(worker.as_deref()), report(outcome.clone()))
             }
+            Deed::Supersede => Event::Supersede { by: JobId(8) },
             Deed::Operate(action, seen) => {
                 Event::Operate { action: action.clone(), seen_version: seen.map(|back| s.job.version - back) }
             }
@@ -170,7 +174,9 @@ impl Play {
                 *self.accepted.entry(before.leases).or_default() += 1;
                 self.releases += u32::from(matches!(report.outcome, Outcome::Released { .. }));
             }
-            Event::Operate { action: Action::Retry { .. }, .. } => (self.claims, self.releases) = (0, 0),
+            Event::Operate { action: Action::Retry { .. } | Action::ForceRetry { .. }, .. } => {
+                (self.claims, self.releases) = (0, 0)
+            }
             _ => {}
         }
         let job = &self.scene.job;
@@ -207,7 +213,7 @@ fn assert_way_out(scene: &Scene) {
             s.ctx.now = s.job.lease.as_ref().map_or(s.ctx.now, Lease::ends_at);
             s.settle();
         }
-        Status::Failed => drop(s.retry()),
+        Status::Failed => drop(s.operate(Action::ForceRetry { max_retries: None })),
         Status::Completed | Status::Cancelled => return,
     }
     assert_ne!(s.job.status, status, "a state without a way out");

@@ -142,6 +142,8 @@ impl Scene {
         assert_eq!(job.failure.is_some(), job.status == Status::Failed, "a failure exactly while in review");
         assert_eq!(job.finished_at.is_some(), job.status.is_settled(), "a finish time exactly while settled");
         assert!(!job.cancel_requested || job.status == Status::Running, "a stop is asked of a holder");
+        let waits = job.status == Status::Pending;
+        assert!(!waits || job.superseded_by.is_none(), "what is superseded never waits for another run");
         assert_eq!(job.started, job.leases > 0, "started by the first lease");
         let ended = usize::try_from(job.leases).unwrap() - usize::from(job.lease.is_some());
         assert_eq!(self.history.len(), ended, "each lease that ended is in the history");
@@ -269,6 +271,12 @@ impl Scene {
     /// An action that must be done.
     pub(crate) fn operate(&mut self, action: Action) -> &mut Self {
         assert_eq!(self.operates(action), Ok(Answer::Done));
+        self
+    }
+
+    /// A job with a newer version of the same object comes, which must matter to this one.
+    pub(crate) fn supersede(&mut self) -> &mut Self {
+        assert_eq!(self.happens(&Event::Supersede { by: JobId(8) }), Ok(Answer::Done));
         self
     }
 
