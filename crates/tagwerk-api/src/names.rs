@@ -293,6 +293,8 @@ wire_enum! {
         Completed = "completed",
         /// It will not be run.
         Cancelled = "cancelled",
+        /// A job with a newer version of the same subject has made it out of date.
+        Superseded = "superseded",
     }
 }
 

@@ -77,6 +77,8 @@ pub struct EnqueueJob {
     pub traceparent: Option<String>,
     /// Limits and fair key, if it has any.
     pub special: Option<Arc<Special>>,
+    /// Whether the version of its subject supersedes, and is superseded by, those of others.
+    pub supersede: bool,
 }
 
 /// Jobs to be accepted.

@@ -8,4 +8,5 @@ pub(crate) mod enqueue;
 pub(crate) mod limits;
 pub(crate) mod operate;
 pub(crate) mod retention;
+pub(crate) mod supersede;
 pub(crate) mod time;

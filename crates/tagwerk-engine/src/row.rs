@@ -162,6 +162,50 @@ pub struct Subject {
     pub version: Option<i64>,
 }
 
+/// What versions are compared of: a business object, and per type, since what another type does with the object is another
+/// matter.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Versioned {
+    /// Type of the jobs.
+    pub kind: String,
+    /// Kind of the object.
+    pub subject_kind: String,
+    /// Id of the object.
+    pub subject_id: String,
+}
+
+/// The highest version of an object that was seen. Outlives its jobs, so that an old event that comes late finds it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VersionRow {
+    /// That version.
+    pub version: i64,
+    /// The first job that carried it.
+    pub job: JobId,
+    /// The jobs that the next higher version supersedes if they have not come to their end by then; ascending.
+    pub open: Vec<JobId>,
+}
+
+/// A write to the versions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum VersionWrite {
+    /// A higher version than before, or the first: this job is the only open one.
+    Raise {
+        /// Of which object.
+        of: Versioned,
+        /// The version.
+        version: i64,
+        /// The job that carries it.
+        job: JobId,
+    },
+    /// One more open job; there has been a version before. A job that is open stays so once.
+    Open {
+        /// Of which object.
+        of: Versioned,
+        /// The job.
+        job: JobId,
+    },
+}
+
 /// The cold part of a job: written once at the enqueue, the payload again only by a replacing enqueue or a retry.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Detail {
@@ -192,6 +236,8 @@ pub struct Detail {
     pub timeout_ms: Option<i64>,
     /// Back-off fields for this job.
     pub retry: RetryOverrides,
+    /// Whether its version supersedes, and is superseded by, others of its subject.
+    pub supersede: bool,
 }
 
 impl Detail {
@@ -212,6 +258,7 @@ impl Detail {
             lease_ms: self.lease_ms,
             timeout_ms: self.timeout_ms,
             retry: self.retry,
+            supersede: self.supersede,
         }
     }
 }

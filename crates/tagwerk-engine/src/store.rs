@@ -5,8 +5,8 @@
 //!
 //! 1. [`Tx::commit`] returns `Ok` only when everything in the transaction survives a crash of process and machine.
 //! 2. A transaction is all or nothing. After an error from any method the transaction is only good for dropping.
-//! 3. Rows returned by [`Tx::load`], [`Tx::claimable`], [`Tx::overdue`], [`Tx::expired`], [`Tx::prunable`] and
-//!    [`Tx::keys`] are locked until the end of the transaction: nobody else changes them meanwhile.
+//! 3. Rows returned by [`Tx::load`], [`Tx::claimable`], [`Tx::overdue`], [`Tx::expired`], [`Tx::prunable`],
+//!    [`Tx::keys`] and [`Tx::versions`] are locked until the end of the transaction: nobody else changes them meanwhile.
 //! 4. [`Tx::put`] and [`Tx::put_keys`] are guarded: if the row is not what was read, nothing is written and
 //!    [`StoreError::Conflict`] says so.
 //! 5. Ids rise: if one transaction committed before another began, its ids are lower. Ids are never used again, not even
@@ -23,8 +23,7 @@ use tagwerk_core::gate::LimitSettings;
 use tagwerk_core::{Attempt, Call, JobId, Status, Timestamp};
 
 use crate::row::{
-    ActionRow, AttemptRow, Detail, FullJob, JobRow, KeyRow, KeyWrite, Lane, LaneId, LimitRef, LimitRow,
-    LimitUse, Special, Tally, TypeSettings,
+    ActionRow, AttemptRow, Detail, FullJob, JobRow, KeyRow, KeyWrite, Lane, LaneId, LimitRef, LimitRow, LimitUse, Special, Tally, TypeSettings, VersionRow, VersionWrite, Versioned,
 };
 
 /// What can go wrong in a store, by what the caller does next.
@@ -278,6 +277,10 @@ pub trait Tx {
     fn types(&mut self) -> StoreResult<Vec<(String, TypeSettings)>>;
     /// Writes the settings of a type; `None` deletes them. Returns whether there were any before.
     fn put_type(&mut self, kind: &str, settings: Option<&TypeSettings>) -> StoreResult<bool>;
+    /// Reads and locks the versions of these objects, in the order of the question.
+    fn versions(&mut self, of: &[&Versioned]) -> StoreResult<Vec<Option<VersionRow>>>;
+    /// Writes versions, in order.
+    fn put_versions(&mut self, writes: &[VersionWrite]) -> StoreResult<()>;
     /// Until when somebody has certainly served this store.
     fn served_until(&mut self) -> StoreResult<Option<Timestamp>>;
     /// Writes that, and the last claim time of queues that were claimed from since.

@@ -6,6 +6,7 @@
 
 mod damage;
 mod flush;
+mod versions;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -18,6 +19,7 @@ use crate::id_map::IdMap;
 use crate::ports::Entropy;
 use crate::row::{
     ActionRow, Counter, Detail, FullJob, JobRow, KeyRow, KeyWrite, Lane, LaneId, Tally, TypeSettings,
+    VersionRow, VersionWrite, Versioned,
 };
 use crate::settings::{LeaseToken, Settings};
 use crate::store::{PayloadWrite, StoreError, StoreResult, Tx, Unreadable};
@@ -101,6 +103,8 @@ pub(crate) struct Work<'a> {
     dirty: Vec<JobId>,
     keys: HashMap<String, Option<KeyRow>>,
     key_writes: Vec<KeyWrite>,
+    versions: HashMap<Versioned, Option<VersionRow>>,
+    version_writes: Vec<VersionWrite>,
     attempts: Vec<(JobId, Attempt)>,
     refused: Vec<(JobId, u32, Call, Timestamp)>,
     actions: Vec<ActionRow>,
@@ -121,6 +125,8 @@ impl<'a> Work<'a> {
             dirty: Vec::new(),
             keys: HashMap::new(),
             key_writes: Vec::new(),
+            versions: HashMap::new(),
+            version_writes: Vec::new(),
             attempts: Vec::new(),
             refused: Vec::new(),
             actions: Vec::new(),
@@ -352,12 +358,15 @@ impl<'a> Work<'a> {
                 Outcome::Failed { .. } => Counter::Failures,
                 Outcome::Released { .. } => Counter::Releases,
             },
-            Event::Operate { action: Action::Retry { .. }, .. } => Counter::ReviewRetries,
+            Event::Operate { action: Action::Retry { .. } | Action::ForceRetry { .. }, .. } => {
+                Counter::ReviewRetries
+            }
             Event::Operate { .. }
             | Event::Heartbeat(_)
             | Event::Checkpoint(_)
             | Event::AttemptOver
-            | Event::Expire => return,
+            | Event::Expire
+            | Event::Supersede { .. } => return,
         };
         self.count(lane.class, counter, 1);
     }
@@ -456,6 +465,7 @@ const fn may_back_off(event: &Event) -> bool {
         | Event::Heartbeat(_)
         | Event::Checkpoint(_)
         | Event::Expire
+        | Event::Supersede { .. }
         | Event::Operate { .. } => false,
     }
 }

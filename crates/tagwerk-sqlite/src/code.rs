@@ -82,6 +82,7 @@ codes!(AttemptEnd, "outcome" {
 });
 
 codes!(Call, "call" {
+    Self::Supersede = 14 => Self::Supersede,
     Self::Claim = 1 => Self::Claim,
     Self::Heartbeat = 2 => Self::Heartbeat,
     Self::Checkpoint = 3 => Self::Checkpoint,

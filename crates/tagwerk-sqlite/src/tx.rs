@@ -6,12 +6,12 @@ pub(crate) mod keys;
 mod limits;
 pub(crate) mod time;
 pub(crate) mod upkeep;
+pub(crate) mod versions;
 
 use tagwerk_core::gate::LimitSettings;
 use tagwerk_core::{Attempt, Call, JobId, Status, Timestamp};
 use tagwerk_engine::row::{
-    ActionRow, Detail, JobRow, KeyRow, KeyWrite, Lane, LaneId, LimitRef, LimitRow, LimitUse, Tally,
-    TypeSettings,
+    ActionRow, Detail, JobRow, KeyRow, KeyWrite, Lane, LaneId, LimitRef, LimitRow, LimitUse, Tally, TypeSettings, VersionRow, VersionWrite, Versioned,
 };
 use tagwerk_engine::store::{
     Change, ClaimQuery, Filter, Found, Insert, PayloadWrite, Prunable, PruneQuery, SpecialName, StoreError,
@@ -218,6 +218,14 @@ impl Tx for SqliteTx<'_> {
 
     fn put_type(&mut self, kind: &str, settings: Option<&TypeSettings>) -> StoreResult<bool> {
         Ok(codec::settings::write(&self.writing().conn, kind, settings)?)
+    }
+
+    fn versions(&mut self, of: &[&Versioned]) -> StoreResult<Vec<Option<VersionRow>>> {
+        Ok(versions::read(&self.writer.conn, of)?)
+    }
+
+    fn put_versions(&mut self, writes: &[VersionWrite]) -> StoreResult<()> {
+        Ok(versions::write(&self.writing().conn, writes)?)
     }
 
     fn served_until(&mut self) -> StoreResult<Option<Timestamp>> {

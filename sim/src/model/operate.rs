@@ -151,8 +151,11 @@ fn deed(job: &Job, call: &Operate) -> Result<Deed, Rejection> {
         (Action::Cancel { wait: true }, Status::Running) => Deed::AskToStop,
         (Action::Cancel { .. }, Status::Completed) => return Err(Rejection::AlreadyCompleted),
         (Action::Cancel { .. }, Status::Failed) => return Err(Rejection::UseDiscard),
-        (Action::Retry { max_retries }, Status::Failed) => Deed::Retry(*max_retries),
-        (Action::Retry { .. }, status) | (Action::Discard, status @ Status::Completed) => {
+        (Action::Retry { max_retries } | Action::ForceRetry { max_retries }, Status::Failed) => {
+            Deed::Retry(*max_retries)
+        }
+        (Action::Retry { .. } | Action::ForceRetry { .. }, status)
+        | (Action::Discard, status @ Status::Completed) => {
             return Err(Rejection::NotFailed { status });
         }
         (Action::Discard, status @ (Status::Pending | Status::Running)) => {

@@ -3,8 +3,7 @@
 use tagwerk_core::gate::LimitSettings;
 use tagwerk_core::{Attempt, Call, JobId, Status, Timestamp};
 use tagwerk_engine::row::{
-    ActionRow, Detail, JobRow, KeyRow, KeyWrite, Lane, LaneId, LimitRef, LimitRow, LimitUse, Tally,
-    TypeSettings,
+    ActionRow, Detail, JobRow, KeyRow, KeyWrite, Lane, LaneId, LimitRef, LimitRow, LimitUse, Tally, TypeSettings, VersionRow, VersionWrite, Versioned,
 };
 use tagwerk_engine::store::{
     Change, ClaimQuery, Filter, Found, Insert, PayloadWrite, Prunable, PruneQuery, SpecialName, StoreResult,
@@ -230,6 +229,14 @@ impl Tx for WitnessTx<'_> {
 
     fn put_type(&mut self, kind: &str, settings: Option<&TypeSettings>) -> StoreResult<bool> {
         self.pass(|tx| tx.put_type(kind, settings))
+    }
+
+    fn versions(&mut self, of: &[&Versioned]) -> StoreResult<Vec<Option<VersionRow>>> {
+        self.pass(|tx| tx.versions(of))
+    }
+
+    fn put_versions(&mut self, writes: &[VersionWrite]) -> StoreResult<()> {
+        self.pass(|tx| tx.put_versions(writes))
     }
 
     fn served_until(&mut self) -> StoreResult<Option<Timestamp>> {

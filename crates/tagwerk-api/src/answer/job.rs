@@ -24,6 +24,7 @@ pub struct Failure {
 
 /// The list form of a job: all of it but payload, result and checkpoint.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own; they do not make up one state")]
 pub struct JobSummary {
     /// Identity, below 2^53. A job that was enqueued after another was answered has the higher id.
     pub id: i64,
@@ -80,6 +81,8 @@ pub struct JobSummary {
     pub on_duplicate: Option<OnDuplicate>,
     /// As it was given.
     pub on_mismatch: Option<OnMismatch>,
+    /// Whether the version of its subject supersedes, and is superseded by, those of others.
+    pub supersede: bool,
     /// The business object.
     pub subject: Option<Subject>,
     /// Ties together what belongs together across systems.
@@ -102,6 +105,9 @@ pub struct JobSummary {
     pub verify: bool,
     /// It will be cancelled at the holder's next call or at the end of its lease.
     pub cancel_requested: bool,
+    /// The job with a newer version of the same subject, which made this one out of date: cancelled if it waited, marked if it
+    /// ran or was in review.
+    pub superseded_by: Option<i64>,
     /// How far the work has come.
     pub progress: Option<Progress>,
     /// When it was accepted.
@@ -306,7 +312,7 @@ pub struct HeartbeatAnswer {
     pub go_on: bool,
     /// Finish this job and claim no more for now.
     pub quiet: bool,
-    /// A newer version of the job's subject exists.
+    /// A newer version of the job's subject exists. Going on is allowed; the job will not be run again after this attempt.
     pub superseded: bool,
     /// Until when the lease holds without another heartbeat.
     pub lease_expires_at: Time,
@@ -396,10 +402,10 @@ mod tests {
         "available_at":"2026-07-01T12:00:00.000Z","expires_at":null,"max_age_seconds":null,"lease_seconds":2.5,
         "timeout_seconds":null,"retry":{"base_seconds":5,"factor":1.5,"cap_seconds":null,"jitter":"full"},
         "on_unknown":"verify","idempotency_key":null,"idempotency_scope":null,"idempotency_ttl_seconds":null,
-        "on_duplicate":null,"on_mismatch":null,"subject":{"kind":"order","id":"7","version":null},
+        "on_duplicate":null,"on_mismatch":null,"supersede":false,"subject":{"kind":"order","id":"7","version":null},
         "correlation_id":null,"traceparent":null,"owner":null,"error":null,"failure":null,"worker_id":"w",
         "claimed_at":"2026-07-01T12:00:00.001Z","lease_expires_at":"2026-07-01T12:05:00.001Z","verify":false,
-        "cancel_requested":false,"progress":null,"created_at":"2026-07-01T12:00:00.000Z",
+        "cancel_requested":false,"superseded_by":null,"progress":null,"created_at":"2026-07-01T12:00:00.000Z",
         "updated_at":"2026-07-01T12:00:00.001Z","finished_at":null"#;
     const PAYLOAD: &str = r#"{"b":123456789012345678901234567890, "a":1.10,"a":"\ud800"}"#;
 

@@ -65,6 +65,8 @@ pub struct NewJob {
     pub correlation_id: Option<String>,
     /// `traceparent`
     pub traceparent: Option<String>,
+    /// `supersede`
+    pub supersede: bool,
 }
 
 /// `POST /jobs/bulk`
@@ -220,6 +222,8 @@ pub struct Retry {
     pub payload: Option<Json>,
     /// `max_retries`
     pub max_retries: Option<u32>,
+    /// `force`
+    pub force: bool,
 }
 
 /// `POST /jobs/{id}/discard`

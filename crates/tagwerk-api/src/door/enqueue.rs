@@ -100,7 +100,7 @@ impl DoorLimits {
         reader.require("type");
         reader.exclude("delay_seconds", "run_at");
         reader.exclude("max_age_seconds", "expires_at");
-        NewJob {
+        let job = NewJob {
             job_type: reader.text("type", self.type_rule()).unwrap_or_default(),
             queue: reader.text("queue", self.queue_rule()),
             payload: reader.json_or_null("payload", self.payload_rule()),
@@ -123,7 +123,13 @@ impl DoorLimits {
             subject: reader.nested("subject", |subject| self.subject(subject)),
             correlation_id: reader.text("correlation_id", self.key_rule()),
             traceparent: reader.text("traceparent", self.traceparent_rule()),
+            supersede: reader.flag("supersede").unwrap_or(false),
+        };
+        if job.supersede && job.subject.as_ref().is_none_or(|subject| subject.version.is_none()) {
+            let why = "is needed with `supersede`: it says which job is newer";
+            reader.fail("subject.version", FieldCode::Missing, why);
         }
+        job
     }
 
     pub(crate) fn retry(&self, reader: &mut Reader<'_>) -> RetryFields {
@@ -184,7 +190,8 @@ mod tests {
             "retry":{"base_seconds":1,"factor":1.5,"cap_seconds":60,"jitter":"none"},"on_unknown":"review",
             "idempotency_key":"k","idempotency_scope":"forever","idempotency_ttl_seconds":1,
             "on_duplicate":"replace","on_mismatch":"flag","subject":{"kind":"order","id":"4711","version":3},
-            "correlation_id":"c","traceparent":"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}"#;
+            "correlation_id":"c","traceparent":"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+            "supersede":true}"#;
         let job = door().enqueue(body.as_bytes(), None).unwrap();
         let payload = r#"{"b":1.10, "a":1e400,"a":"\u0000"}"#;
         let expected = NewJob {
@@ -215,6 +222,7 @@ mod tests {
             subject: Some(Subject { kind: "order".to_owned(), id: "4711".to_owned(), version: Some(3) }),
             correlation_id: Some("c".to_owned()),
             traceparent: Some("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".to_owned()),
+            supersede: true,
         };
         assert_eq!(job, expected);
     }
@@ -227,6 +235,14 @@ mod tests {
         let payload = Some(crate::Json::null());
         assert_eq!(job, NewJob { job_type: "t".to_owned(), delay_ms: Some(0), payload, ..NewJob::default() });
         assert_eq!(only(r#"{"type":null}"#), "type: missing: is needed");
+    }
+
+    #[test]
+    fn to_supersede_takes_a_version() {
+        let needed = "subject.version: missing: is needed with `supersede`: it says which job is newer";
+        assert_eq!(only(r#"{"type":"t","supersede":true}"#), needed);
+        assert_eq!(only(r#"{"type":"t","supersede":true,"subject":{"kind":"o","id":"1"}}"#), needed);
+        assert!(door().enqueue(br#"{"type":"t","supersede":false}"#, None).is_ok());
     }
 
     #[test]

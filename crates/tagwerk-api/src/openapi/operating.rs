@@ -48,6 +48,7 @@ pub(super) const ROUTES: &[Route] = &[
             Code::InvalidPrecondition,
             Code::PayloadTooLarge,
             Code::NotFailed,
+            Code::Superseded,
             Code::VersionChanged,
             Code::IdempotencyKeyHeld,
         ],

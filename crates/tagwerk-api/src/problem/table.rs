@@ -105,6 +105,8 @@ codes! {
         "Stop; begin nothing new. If may_report is true, the outcome can still be reported.";
     Cancelled = "cancelled" 409 never "Job cancelled",
         "Stop and drop the work.";
+    Superseded = "superseded" 409 never "Superseded by a newer version",
+        "A worker: stop and drop the work. An operator: retry with force if this one must run all the same.";
     NotRunning = "not-running" 409 never "Job not running",
         "Stop. Only a claimed job has a lease; claim it first.";
     AlreadyReported = "already-reported" 409 never "Already reported otherwise",

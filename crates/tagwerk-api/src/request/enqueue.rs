@@ -122,6 +122,11 @@ pub struct EnqueueRequest {
     /// W3C trace context of the producer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub traceparent: Option<String>,
+    /// Compare `subject.version`, which is needed then, with that of other jobs of this type and subject that say so: a
+    /// higher version cancels those that wait and marks those that run or are in review; a job that is older than one seen
+    /// before is created cancelled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub supersede: Option<bool>,
 }
 
 /// `POST /jobs/bulk`

@@ -38,6 +38,9 @@ pub struct RetryRequest {
     /// A new number of retries, 0..=1000.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_retries: Option<u32>,
+    /// Run it although a newer version has superseded it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub force: Option<bool>,
 }
 
 /// `POST /jobs/{id}/discard`: take a job out of review for good.

@@ -175,7 +175,7 @@ impl Play {
                 self.releases += u32::from(matches!(report.outcome, Outcome::Released { .. }));
             }
             Event::Operate { action: Action::Retry { .. } | Action::ForceRetry { .. }, .. } => {
-                (self.claims, self.releases) = (0, 0)
+                (self.claims, self.releases) = (0, 0);
             }
             _ => {}
         }

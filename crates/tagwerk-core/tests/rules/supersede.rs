@@ -21,7 +21,10 @@ fn a_job_that_waits_is_cancelled_and_says_by_whom() {
         let token = s.claim("w");
         s.report(token, failed(ErrorClass::Transient));
     };
-    for prelude in [|_: &mut Scene| {}, after_failure, |s: &mut Scene| drop(s.lose("w"))] {
+    let after_loss = |s: &mut Scene| {
+        s.lose("w");
+    };
+    for prelude in [|_: &mut Scene| {}, after_failure, after_loss] {
         let mut s = plain();
         prelude(&mut s);
         let version = s.job.version;
@@ -154,7 +157,9 @@ proptest! {
         for version in versions {
             match standing(highest, version) {
                 Standing::Newest => {
-                    jobs.iter_mut().for_each(|(_, waits)| *waits = false);
+                    for (_, waits) in &mut jobs {
+                        *waits = false;
+                    }
                     highest = Some(version);
                     jobs.push((version, true));
                 }

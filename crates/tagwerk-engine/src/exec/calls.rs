@@ -131,6 +131,7 @@ const fn is_stale(rejection: &Rejection) -> bool {
         Rejection::LeaseLost { .. }
             | Rejection::TimedOut { .. }
             | Rejection::Cancelled
+            | Rejection::Superseded { .. }
             | Rejection::NotRunning { .. }
             | Rejection::AlreadyReported { .. }
     )

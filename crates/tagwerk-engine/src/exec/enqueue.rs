@@ -7,6 +7,7 @@ use tagwerk_core::{Action, Answer, Event, Job, JobId, NewJob, Timestamp, limits}
 
 use crate::command::{BulkMode, Enqueue, EnqueueJob, Enqueued, MaxAge, Refusal, Start};
 use crate::exec::admit::{self, Admission};
+use crate::exec::supersede;
 use crate::row::{Detail, JobRow, KeyRow, KeyWrite, Lane, Note, TypeSettings};
 use crate::store::{OldPayload, PayloadWrite, SpecialName, StoreError, StoreResult};
 use crate::tokens::Fields;
@@ -137,6 +138,9 @@ fn impossible(job: &EnqueueJob, now: Timestamp) -> Option<Refusal> {
     if matches!(job.start, Start::At(at) if too_far(at)) {
         return invalid("run_at", "lies more than ten years ahead");
     }
+    if job.supersede && job.subject.as_ref().is_none_or(|subject| subject.version.is_none()) {
+        return invalid("subject.version", "is needed with supersede: it says which job is newer");
+    }
     match job.max_age {
         Some(MaxAge::At(at)) if too_far(at) => invalid("expires_at", "lies more than ten years ahead"),
         Some(MaxAge::At(at)) if at <= now => {
@@ -210,6 +214,7 @@ fn create(work: &mut Work<'_>, jobs: &[&EnqueueJob]) -> StoreResult<Vec<JobId>> 
         work.create(row, detail_of(job, fingerprint));
         ids.push(id);
     }
+    supersede::judge(work, jobs.iter().copied().zip(ids.iter().copied()))?;
     Ok(ids)
 }
 
@@ -322,6 +327,7 @@ fn detail_of(job: &EnqueueJob, fingerprint: Option<[u8; 16]>) -> Detail {
         lease_ms: job.lease_ms,
         timeout_ms: job.timeout_ms,
         retry: job.retry,
+        supersede: job.supersede,
     }
 }
 

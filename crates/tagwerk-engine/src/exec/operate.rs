@@ -5,7 +5,7 @@ use tagwerk_core::{Action, Answer, Call, Event, JobId};
 
 use crate::command::{KeyFate, Operate, OperateAnswer, Refusal};
 use crate::exec::enqueue::{standing, take_key};
-use crate::exec::{admit, retention};
+use crate::exec::{admit, retention, supersede};
 use crate::row::{KeyRow, KeyWrite};
 use crate::store::{Listed, OldPayload, PayloadWrite, StoreResult, Unreadable};
 use crate::work::{View, Work};
@@ -30,13 +30,17 @@ pub(crate) fn operate(work: &mut Work<'_>, call: &Operate) -> StoreResult<Result
     };
     let done = step.answer == Answer::Done;
     if done
-        && matches!(call.action, Action::Retry { .. })
+        && is_retry(&call.action)
         && let Err(refusal) = take_key_back(work, id)?
     {
         return Ok(Err(refusal));
     }
+    let was_superseded = work.row(id).is_some_and(|row| row.job.superseded_by.is_some());
     work.record(id, &event, step);
     if done {
+        if was_superseded && is_retry(&call.action) {
+            supersede::reopen(work, id)?;
+        }
         work.note_action(id, name_of(&call.action), call.text.clone());
         if let Some(payload) = &call.payload {
             let write =
@@ -112,10 +116,14 @@ fn free_key(work: &mut Work<'_>, id: JobId) -> StoreResult<()> {
     Ok(())
 }
 
+const fn is_retry(action: &Action) -> bool {
+    matches!(action, Action::Retry { .. } | Action::ForceRetry { .. })
+}
+
 const fn name_of(action: &Action) -> Call {
     match action {
         Action::Cancel { .. } => Call::Cancel,
-        Action::Retry { .. } => Call::Retry,
+        Action::Retry { .. } | Action::ForceRetry { .. } => Call::Retry,
         Action::Discard => Call::Discard,
         Action::ForceFail { .. } => Call::ForceFail,
         Action::Delete => Call::Delete,

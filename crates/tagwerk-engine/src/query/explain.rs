@@ -35,6 +35,8 @@ pub enum WhyKind {
     Completed,
     /// It will not be run.
     Cancelled,
+    /// A job with a newer version of the same subject has made it out of date.
+    Superseded,
 }
 
 /// One reason.
@@ -68,7 +70,7 @@ pub fn explain(
     vitals: &Vitals,
     now: Timestamp,
 ) -> StoreResult<Explanation> {
-    let reasons = match row.job.status {
+    let mut reasons = match row.job.status {
         Status::Pending => pending(read, row, (vitals, now))?,
         Status::Running => vec![running(row, now)],
         Status::Failed => vec![failed(row)],
@@ -84,6 +86,11 @@ pub fn explain(
             ),
         )],
     };
+    if let Some(why) = superseded(row) {
+        // It decides only where it has ended the job.
+        let at = if row.job.status == Status::Cancelled { 0 } else { reasons.len() };
+        reasons.insert(at, why);
+    }
     Ok(Explanation { status: row.job.status, reasons })
 }
 
@@ -234,4 +241,21 @@ fn failed(row: &JobRow) -> Why {
 
 fn settled(row: &JobRow, of: (WhyKind, &str, &'static str)) -> Why {
     Why { kind: of.0, detail: of.1.to_owned(), since: row.job.finished_at, until: None, freed_by: of.2 }
+}
+
+/// What a newer version means for the job; nothing if it was done all the same.
+fn superseded(row: &JobRow) -> Option<Why> {
+    let by = row.job.superseded_by?;
+    let newer = format!("Job {by} carries a newer version of the same subject");
+    let (detail, freed_by) = match row.job.status {
+        Status::Pending | Status::Completed => return None,
+        Status::Running => {
+            let detail =
+                format!("{newer}; if this attempt does not complete it, it is cancelled, not run again.");
+            (detail, "nothing; the newer one runs")
+        }
+        Status::Failed => (format!("{newer}, so a retry needs force."), "a retry with force, or discard"),
+        Status::Cancelled => (format!("{newer}, so this one is not run."), "nothing; the newer one runs"),
+    };
+    Some(Why { kind: WhyKind::Superseded, detail, since: None, until: None, freed_by })
 }

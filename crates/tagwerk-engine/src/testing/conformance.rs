@@ -30,6 +30,7 @@ pub mod rows;
 pub mod settings;
 pub mod snapshots;
 pub mod time;
+pub mod versions;
 pub mod views;
 pub mod walk;
 
@@ -202,6 +203,14 @@ macro_rules! conformance_tests {
                 keys_answer_in_the_order_of_the_question,
                 f037_a_key_that_rolls_back_is_free,
                 tombstones_are_read_page_by_page_in_key_order,
+            }
+            versions {
+                a_version_comes_back_with_its_open_jobs,
+                a_higher_version_leaves_one_job_open,
+                objects_and_types_are_kept_apart_byte_for_byte,
+                versions_answer_in_the_order_of_the_question,
+                a_version_that_rolls_back_was_not_seen,
+                an_erased_job_is_no_longer_open_and_its_version_stays_known,
             }
             history {
                 f119_every_field_of_an_attempt_comes_back,

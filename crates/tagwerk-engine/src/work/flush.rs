@@ -35,6 +35,7 @@ impl Work<'_> {
         }
         write(&std::mem::take(&mut self.payloads), |rows| self.tx.put_payloads(rows))?;
         write(&std::mem::take(&mut self.key_writes), |rows| self.tx.put_keys(rows))?;
+        write(&std::mem::take(&mut self.version_writes), |rows| self.tx.put_versions(rows))?;
         write(&std::mem::take(&mut self.attempts), |rows| self.tx.put_attempts(rows))?;
         write(&std::mem::take(&mut self.refused), |rows| self.tx.note_refused(rows))?;
         write(&std::mem::take(&mut self.actions), |rows| self.tx.append_actions(rows))

@@ -16,6 +16,7 @@ mod overviews;
 mod reports;
 mod retention;
 mod rig;
+mod supersede;
 mod times;
 mod type_rules;
 mod waits;

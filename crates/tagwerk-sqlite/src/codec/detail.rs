@@ -13,7 +13,8 @@ use crate::error::{Fail, Res};
 macro_rules! detail_columns {
     () => {
         "subject_kind, subject_id, subject_version, correlation_id, traceparent, key, scope, ttl_ms, on_duplicate, \
-         on_mismatch, lease_ms, timeout_ms, retry_base_ms, retry_factor, retry_cap_ms, retry_jitter, fingerprint"
+         on_mismatch, lease_ms, timeout_ms, retry_base_ms, retry_factor, retry_cap_ms, retry_jitter, fingerprint, \
+         supersede"
     };
 }
 
@@ -26,7 +27,7 @@ const SELECT_KEY: &str = "SELECT key FROM detail WHERE job = ?1";
 pub(crate) const INSERT: &str = concat!(
     "INSERT INTO detail (job, ",
     detail_columns!(),
-    ", payload) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)"
+    ", payload) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)"
 );
 
 /// The cold part of a job; `None` where there is none.
@@ -63,7 +64,7 @@ fn decode(cells: Cells<'_>, depth: Depth) -> Res<Detail> {
         _ => return Err(Fail::Row("its subject has a kind or an id, but not both".to_owned())),
     };
     Ok(Detail {
-        payload: if depth == Depth::Full { cells.string(17)? } else { String::new() },
+        payload: if depth == Depth::Full { cells.string(18)? } else { String::new() },
         subject,
         correlation_id: cells.maybe_string(3)?,
         traceparent: cells.maybe_string(4)?,
@@ -76,6 +77,7 @@ fn decode(cells: Cells<'_>, depth: Depth) -> Res<Detail> {
         timeout_ms: cells.maybe_int(11)?,
         retry: retry(cells, 12)?,
         fingerprint: cells.maybe_hash(16)?,
+        supersede: cells.maybe_int(17)?.is_some(),
     })
 }
 
@@ -115,6 +117,9 @@ pub(crate) fn bind(statement: &mut Statement<'_>, job: JobId, detail: &Detail) -
     bind_some(statement, 15, [detail.retry.factor])?;
     bind_some(statement, 16, [detail.retry.cap_ms, detail.retry.jitter.map(Code::code)])?;
     bind_some(statement, 18, [detail.fingerprint.as_ref().map(<[u8; 16]>::as_slice)])?;
-    statement.raw_bind_parameter(19, detail.payload.as_str())?;
+    if detail.supersede {
+        statement.raw_bind_parameter(19, 1)?;
+    }
+    statement.raw_bind_parameter(20, detail.payload.as_str())?;
     Ok(())
 }

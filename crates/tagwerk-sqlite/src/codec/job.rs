@@ -64,7 +64,7 @@ impl Decoder<'_> {
         let cells = Cells(row);
         let decoded = self.hot(cells).and_then(|(mut row, flags)| {
             if flags & flag::HAS_NOTE != 0 {
-                (row.job.error, row.note) = note::read(self.conn, row.job.id, self.depth)?;
+                note::read(self.conn, &mut row, self.depth)?;
             }
             Ok(row)
         });
@@ -115,6 +115,7 @@ fn job(cells: Cells<'_>) -> Res<(Job, i64)> {
         release_count: cells.narrow(15)?,
         failure: cells.maybe_code(16)?,
         error: None,
+        superseded_by: None,
         created_at: cells.time(18)?,
         updated_at: cells.time(19)?,
         finished_at: cells.maybe_time(20)?,

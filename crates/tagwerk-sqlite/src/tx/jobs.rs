@@ -135,7 +135,7 @@ pub(super) fn put(writer: &mut Writer, changes: &[Change]) -> Res<()> {
         if update.raw_execute()? != 1 {
             return Err(StoreError::Conflict.into());
         }
-        if before.job.error != after.job.error || before.note != after.note {
+        if note::differs(before, after) {
             note::write(conn, after)?;
         }
         let was_given = given.remove(&after.job.id.0).is_some();

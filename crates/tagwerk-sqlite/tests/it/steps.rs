@@ -57,6 +57,7 @@ pub(crate) fn detail(payload: &str) -> Detail {
         lease_ms: None,
         timeout_ms: None,
         retry: RetryOverrides::default(),
+        supersede: false,
     }
 }
 

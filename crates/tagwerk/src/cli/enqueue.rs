@@ -23,7 +23,7 @@ With --bulk each line of the file is a job as POST /jobs takes it, such as {\"ty
 Give each an idempotency_key: then a bulk that was interrupted is simply started again.";
 
 /// What is said of one job and has no place beside a file of many.
-const JOB_FLAGS: [&str; 26] = [
+const JOB_FLAGS: [&str; 27] = [
     "job_type",
     "payload",
     "queue",
@@ -48,6 +48,7 @@ const JOB_FLAGS: [&str; 26] = [
     "on_unknown",
     "subject",
     "subject_version",
+    "supersede",
     "correlation_id",
     "traceparent",
 ];
@@ -130,6 +131,9 @@ struct Options {
     /// Version of the business object
     #[arg(long, value_name = "N", requires = "subject")]
     subject_version: Option<i64>,
+    /// A higher version makes jobs with lower ones out of date: those that wait are cancelled
+    #[arg(long, requires = "subject_version")]
+    supersede: bool,
     /// Ties together what belongs together across systems
     #[arg(long, value_name = "ID")]
     correlation_id: Option<String>,
@@ -194,7 +198,10 @@ impl Enqueue {
 /// In a few words.
 fn outcome(enqueued: &Enqueued, status: u16) -> String {
     match enqueued {
-        Enqueued::Job(_) if status == 201 => "created".to_owned(),
+        Enqueued::Job(job) if status == 201 => match job.summary.superseded_by {
+            Some(newer) => format!("created cancelled: job {newer} has a newer version"),
+            None => "created".to_owned(),
+        },
         Enqueued::Job(job) if job.replaced == Some(true) => "existed and was rewritten".to_owned(),
         Enqueued::Job(job) => format!("existed already and is {}", job.summary.status),
         Enqueued::Pruned(tombstone) => format!("existed already, was {} and is deleted", tombstone.status),
@@ -227,6 +234,7 @@ impl Options {
             subject: self.subject.map(|subject| Subject { version, ..subject }),
             correlation_id: self.correlation_id,
             traceparent: self.traceparent,
+            supersede: self.supersede.then_some(true),
         })
     }
 }

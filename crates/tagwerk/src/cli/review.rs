@@ -79,6 +79,9 @@ pub(crate) struct Retry {
     /// A new number of retries
     #[arg(long, value_name = "N")]
     max_retries: Option<u32>,
+    /// Also if a newer version has superseded it
+    #[arg(long)]
+    force: bool,
     /// The version that you looked at; without it the job is read now
     #[arg(long, value_name = "VERSION")]
     seen_version: Option<i64>,
@@ -165,6 +168,7 @@ impl Retry {
                         note: self.note.clone(),
                         payload: payload.clone(),
                         max_retries: self.max_retries,
+                        force: self.force.then_some(true),
                     };
                     client.retry(id, &request).await
                 }

@@ -66,7 +66,7 @@ fn job_text(job: &NewJob) -> String {
     object.put("idempotency_ttl_seconds", seconds(job.idempotency_ttl_ms));
     object.put("on_duplicate", job.on_duplicate).put("on_mismatch", job.on_mismatch);
     object.put("subject", job.subject.as_ref()).put("correlation_id", job.correlation_id.as_ref());
-    object.put("traceparent", job.traceparent.as_ref());
+    object.put("traceparent", job.traceparent.as_ref()).put("supersede", Some(job.supersede));
     object.text()
 }
 
@@ -163,7 +163,7 @@ pub(super) fn retry(retry: &Retry) -> Vec<u8> {
     if let Some(payload) = retry.payload.as_ref().map(Json::as_str) {
         object.raw("payload", payload);
     }
-    object.put("max_retries", retry.max_retries).bytes()
+    object.put("max_retries", retry.max_retries).put("force", Some(retry.force)).bytes()
 }
 
 pub(super) fn discard(discard: &Discard) -> Vec<u8> {

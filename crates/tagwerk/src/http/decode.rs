@@ -43,6 +43,7 @@ pub(super) fn new_job(job: door::NewJob) -> EnqueueJob {
         correlation_id: job.correlation_id,
         traceparent: job.traceparent,
         special: None,
+        supersede: job.supersede,
     }
 }
 
@@ -115,11 +116,13 @@ pub(super) fn cancel(id: JobId, cancel: door::Cancel) -> Operate {
 
 /// `retry`
 pub(super) fn retry_job(id: JobId, retry: door::Retry) -> Operate {
+    let max_retries = retry.max_retries;
+    let action = if retry.force { Action::ForceRetry { max_retries } } else { Action::Retry { max_retries } };
     Operate {
         seen_version: Some(retry.seen_version),
         text: retry.note,
         payload: retry.payload.map(api::Json::into_text),
-        ..operate(id, Action::Retry { max_retries: retry.max_retries })
+        ..operate(id, action)
     }
 }
 

@@ -186,9 +186,10 @@ fn rejected(rejection: &Rejection) -> Problem {
     let stop = |may_report| (Some(true), Some(may_report));
     let (stop, may_report) = match rejection {
         Rejection::LeaseLost { may_report } | Rejection::TimedOut { may_report } => stop(*may_report),
-        Rejection::Cancelled | Rejection::NotRunning { .. } | Rejection::AlreadyReported { .. } => {
-            stop(false)
-        }
+        Rejection::Cancelled
+        | Rejection::Superseded { may_force: false, .. }
+        | Rejection::NotRunning { .. }
+        | Rejection::AlreadyReported { .. } => stop(false),
         _ => (None, None),
     };
     let counted = match rejection {
@@ -207,6 +208,7 @@ fn code_of(rejection: &Rejection) -> Code {
         Rejection::LeaseLost { .. } => Code::LeaseLost,
         Rejection::TimedOut { .. } => Code::TimedOut,
         Rejection::Cancelled => Code::Cancelled,
+        Rejection::Superseded { .. } => Code::Superseded,
         Rejection::NotRunning { .. } => Code::NotRunning,
         Rejection::AlreadyReported { .. } => Code::AlreadyReported,
         Rejection::LeaseRequired => Code::LeaseRequired,

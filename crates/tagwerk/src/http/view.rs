@@ -70,6 +70,7 @@ fn whole_summary(full: &FullJob, owner: Option<String>) -> JobSummary {
         idempotency_ttl_seconds: detail.ttl_ms.map(Seconds::from_ms),
         on_duplicate: detail.on_duplicate.map(names::on_duplicate),
         on_mismatch: detail.on_mismatch.map(names::on_mismatch),
+        supersede: detail.supersede,
         subject: detail.subject.as_ref().map(subject),
         correlation_id: detail.correlation_id.clone(),
         traceparent: detail.traceparent.clone(),
@@ -81,6 +82,7 @@ fn whole_summary(full: &FullJob, owner: Option<String>) -> JobSummary {
         lease_expires_at: lease.map(|lease| time(lease.expires_at)),
         verify: job.verify,
         cancel_requested: job.cancel_requested,
+        superseded_by: job.superseded_by.map(|by| by.0),
         progress: row.note.progress.as_ref().map(progress),
         created_at: time(job.created_at),
         updated_at: time(job.updated_at),
@@ -167,7 +169,7 @@ pub(super) fn heartbeat(full: &FullJob) -> Option<HeartbeatAnswer> {
     Some(HeartbeatAnswer {
         go_on: true,
         quiet: false,
-        superseded: false,
+        superseded: full.row.job.superseded_by.is_some(),
         lease_expires_at: time(lease.expires_at),
         ends_at: time(lease.ends_at()),
     })

@@ -34,6 +34,7 @@ mod process;
 mod races;
 mod semantics;
 mod server;
+mod supersede;
 mod support;
 mod tour;
 mod type_rules;

@@ -117,7 +117,7 @@ pub(in crate::openapi) fn report_bulk() -> Value {
 
 pub(in crate::openapi) fn retry() -> Value {
     let note = Some("address corrected".to_owned());
-    value(&RetryRequest { seen_version: 3, note, payload: Some(payload()), max_retries: None })
+    value(&RetryRequest { seen_version: 3, note, payload: Some(payload()), max_retries: None, force: None })
 }
 
 pub(in crate::openapi) fn discard() -> Value {

@@ -178,6 +178,7 @@ pub fn every_call_comes_back(bench: &mut dyn Bench) {
         Call::Delete,
         Call::Replace,
         Call::Time,
+        Call::Supersede,
     ];
     let actions: Vec<ActionRow> = (1..)
         .zip(calls)

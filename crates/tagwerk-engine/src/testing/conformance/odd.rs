@@ -31,6 +31,7 @@ pub(super) fn running(id: JobId, lane: Lane, salt: u32) -> JobRow {
         on_unknown: OnUnknown::Review,
         verify: true,
         cancel_requested: true,
+        superseded_by: Some(JobId(long(36))),
         acted: true,
         newest_lost: true,
         earlier_lost: true,
@@ -105,6 +106,7 @@ pub(super) fn detail(salt: u32) -> Detail {
             cap_ms: Some(long(35)),
             jitter: Some(Jitter::Full),
         },
+        supersede: true,
     }
 }
 

@@ -169,6 +169,7 @@ pub(super) fn plain_detail(payload: String) -> Detail {
         lease_ms: None,
         timeout_ms: None,
         retry: RetryOverrides::default(),
+        supersede: false,
     }
 }
 

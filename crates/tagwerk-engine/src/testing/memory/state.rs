@@ -11,8 +11,7 @@ use tagwerk_core::{JobId, Priority, Status, Timestamp};
 use super::cow::CowMap;
 use super::gates::Gate;
 use crate::row::{
-    ActionRow, AttemptRow, Detail, FullJob, JobRow, KeyRow, Lane, LaneId, LimitRef, Special, Tally,
-    TypeSettings,
+    ActionRow, AttemptRow, Detail, FullJob, JobRow, KeyRow, Lane, LaneId, LimitRef, Special, Tally, TypeSettings, VersionRow, Versioned,
 };
 use crate::store::SpecialName;
 
@@ -55,6 +54,8 @@ pub(super) struct State {
     pub(super) ledger: BTreeMap<LaneId, Tally>,
     /// Settings of types.
     pub(super) types: BTreeMap<String, TypeSettings>,
+    /// The highest version of each object.
+    pub(super) versions: CowMap<Versioned, VersionRow>,
     /// Last claim by queue.
     pub(super) claims: BTreeMap<String, Timestamp>,
     /// Until when somebody has certainly served.
@@ -108,6 +109,7 @@ impl Default for State {
             turns: BTreeMap::new(),
             ledger: BTreeMap::new(),
             types: BTreeMap::new(),
+            versions: CowMap::default(),
             claims: BTreeMap::new(),
             served_until: None,
         }
@@ -160,6 +162,12 @@ impl State {
         self.leave_places(id);
         self.damaged.remove(&id);
         self.damaged_details.remove(&id);
+        if let Some(of) = self.jobs.get(&id).and_then(|record| versioned(record))
+            && let Some(mut row) = self.versions.get(&of).cloned()
+        {
+            row.open.retain(|open| *open != id);
+            self.versions.insert(of, row);
+        }
         self.jobs.remove(&id);
     }
 
@@ -238,4 +246,14 @@ pub(super) fn place(row: &JobRow) -> Place {
 /// The lease of a running job.
 pub(super) fn running_lease(row: &JobRow) -> Option<&tagwerk_core::Lease> {
     row.job.lease.as_ref().filter(|_| row.job.status == Status::Running)
+}
+
+/// What the versions of a job are compared of, if they are.
+fn versioned(record: &Record) -> Option<Versioned> {
+    let subject = record.detail.subject.as_ref().filter(|_| record.detail.supersede)?;
+    Some(Versioned {
+        kind: record.row.lane.kind.to_string(),
+        subject_kind: subject.kind.clone(),
+        subject_id: subject.id.clone(),
+    })
 }

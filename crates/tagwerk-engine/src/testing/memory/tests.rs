@@ -41,6 +41,7 @@ fn job(tx: &mut dyn Tx) -> JobRow {
         lease_ms: None,
         timeout_ms: None,
         retry: tagwerk_core::RetryOverrides::default(),
+        supersede: false,
     };
     tx.insert(&[Insert { row: row.clone(), detail }]).expect("a job is inserted");
     row

@@ -12,8 +12,7 @@ use super::faults::{Faults, Point};
 use super::gates;
 use super::state::{History, Record, State, running_lease};
 use crate::row::{
-    ActionRow, AttemptRow, Detail, JobRow, KeyRow, KeyWrite, Lane, LaneId, LimitRef, LimitRow, LimitUse,
-    Tally, TypeSettings,
+    ActionRow, AttemptRow, Detail, JobRow, KeyRow, KeyWrite, Lane, LaneId, LimitRef, LimitRow, LimitUse, Tally, TypeSettings, VersionRow, VersionWrite, Versioned,
 };
 use crate::store::{
     Change, ClaimQuery, Filter, Found, Insert, OldPayload, PayloadWrite, Prunable, PruneQuery, SpecialName,
@@ -381,6 +380,31 @@ impl Tx for MemoryTx<'_> {
             None => self.state.types.remove(kind),
         };
         Ok(before.is_some())
+    }
+
+    fn versions(&mut self, of: &[&Versioned]) -> StoreResult<Vec<Option<VersionRow>>> {
+        self.reach(Point::Method("versions"))?;
+        Ok(of.iter().map(|of| self.state.versions.get(of).cloned()).collect())
+    }
+
+    fn put_versions(&mut self, writes: &[VersionWrite]) -> StoreResult<()> {
+        self.reach(Point::Method("put_versions"))?;
+        for write in writes {
+            match write {
+                VersionWrite::Raise { of, version, job } => {
+                    let row = VersionRow { version: *version, job: *job, open: vec![*job] };
+                    self.state.versions.insert(of.clone(), row);
+                }
+                VersionWrite::Open { of, job } => {
+                    let mut row = self.state.versions.get(of).expect("there has been a version").clone();
+                    if let Err(at) = row.open.binary_search(job) {
+                        row.open.insert(at, *job);
+                    }
+                    self.state.versions.insert(of.clone(), row);
+                }
+            }
+        }
+        Ok(())
     }
 
     fn served_until(&mut self) -> StoreResult<Option<Timestamp>> {

@@ -96,6 +96,7 @@ fn state(job: &JobSummary) -> Rows {
         ("released", (job.release_count > 0).then(|| format!("{} times", job.release_count))),
         ("verify", yes(job.verify, "yes: an earlier attempt may have done it")),
         ("cancel", yes(job.cancel_requested, "at its worker's next call or the end of its lease")),
+        ("superseded by", job.superseded_by.map(|newer| format!("job {newer}, which has a newer version"))),
         ("created", Some(time(job.created_at))),
         ("due", (job.status == Status::Pending).then(|| time(job.available_at))),
         ("expires", when(job.expires_at)),

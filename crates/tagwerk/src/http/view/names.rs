@@ -118,6 +118,7 @@ pub(super) const fn call(call: core::Call) -> &'static str {
         core::Call::Delete => "delete",
         core::Call::Replace => "replace",
         core::Call::Time => "time",
+        core::Call::Supersede => "supersede",
     }
 }
 
@@ -136,7 +137,8 @@ pub(super) const fn operator_action(call: core::Call) -> Option<api::OperatorAct
         | core::Call::Fail
         | core::Call::Release
         | core::Call::Delete
-        | core::Call::Time => None,
+        | core::Call::Time
+        | core::Call::Supersede => None,
     }
 }
 
@@ -155,6 +157,7 @@ pub(super) const fn why(kind: WhyKind) -> api::ExplainKind {
         WhyKind::InReview => api::ExplainKind::InReview,
         WhyKind::Completed => api::ExplainKind::Completed,
         WhyKind::Cancelled => api::ExplainKind::Cancelled,
+        WhyKind::Superseded => api::ExplainKind::Superseded,
     }
 }
 
