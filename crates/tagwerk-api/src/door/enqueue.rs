@@ -355,9 +355,7 @@ mod tests {
 
     #[test]
     fn what_later_features_will_bring_is_unknown_until_then() {
-        for field in
-            ["ordering_key", "limits", "fair_key", "operation_id", "supersede", "on_head_failure", "enqueue"]
-        {
+        for field in ["ordering_key", "limits", "fair_key", "operation_id", "on_head_failure", "enqueue"] {
             let error = only(&format!("{{\"type\":\"t\",\"{field}\":1}}"));
             assert!(error.starts_with(&format!("{field}: unknown-field: ")), "{error}");
         }

@@ -64,7 +64,8 @@ impl Decoder<'_> {
         let cells = Cells(row);
         let decoded = self.hot(cells).and_then(|(mut row, flags)| {
             if flags & flag::HAS_NOTE != 0 {
-                note::read(self.conn, &mut row, self.depth)?;
+                (row.job.error, row.job.superseded_by, row.note) =
+                    note::read(self.conn, row.job.id, self.depth)?;
             }
             Ok(row)
         });

@@ -35,19 +35,21 @@ pub(crate) fn differs(one: &JobRow, other: &JobRow) -> bool {
         || one.job.superseded_by != other.job.superseded_by
 }
 
-/// Completes a row whose flags say that it has a row in `note`.
-pub(crate) fn read(conn: &Connection, into: &mut JobRow, depth: Depth) -> Res<()> {
+/// Error text, the job that superseded this one, and the note.
+type Read = (Option<String>, Option<JobId>, Note);
+
+/// What stands in `note` of a job whose flags say that it has a row there.
+pub(crate) fn read(conn: &Connection, job: JobId, depth: Depth) -> Res<Read> {
     let sql = match depth {
         Depth::Full => SELECT_FULL,
         Depth::List => SELECT_LIST,
     };
-    let job = into.job.id;
-    let decode = |row: &rusqlite::Row<'_>| Ok(decode(Cells(row), into, depth));
+    let decode = |row: &rusqlite::Row<'_>| Ok(decode(Cells(row), depth));
     let found = conn.prepare_cached(sql)?.query_row([job.0], decode).optional()?;
     found.unwrap_or_else(|| Err(Fail::Row("its note is missing".to_owned())))
 }
 
-fn decode(cells: Cells<'_>, into: &mut JobRow, depth: Depth) -> Res<()> {
+fn decode(cells: Cells<'_>, depth: Depth) -> Res<Read> {
     let progress =
         Progress { done: cells.maybe_int(2)?, total: cells.maybe_int(3)?, message: cells.maybe_string(4)? };
     let (result, checkpoint) = match depth {
@@ -55,10 +57,8 @@ fn decode(cells: Cells<'_>, into: &mut JobRow, depth: Depth) -> Res<()> {
         Depth::List => (None, None),
     };
     let progress = cells.flag(1)?.then_some(progress);
-    into.job.error = cells.maybe_string(0)?;
-    into.job.superseded_by = cells.maybe_int(5)?.map(JobId);
-    into.note = Note { result, checkpoint, progress };
-    Ok(())
+    let superseded_by = cells.maybe_int(5)?.map(JobId);
+    Ok((cells.maybe_string(0)?, superseded_by, Note { result, checkpoint, progress }))
 }
 
 /// Writes the note of a row, or removes it if nothing is left of it.
