@@ -23,7 +23,8 @@ use tagwerk_core::gate::LimitSettings;
 use tagwerk_core::{Attempt, Call, JobId, Status, Timestamp};
 
 use crate::row::{
-    ActionRow, AttemptRow, Detail, FullJob, JobRow, KeyRow, KeyWrite, Lane, LaneId, LimitRef, LimitRow, LimitUse, Special, Tally, TypeSettings, VersionRow, VersionWrite, Versioned,
+    ActionRow, AttemptRow, Detail, FullJob, JobRow, KeyRow, KeyWrite, Lane, LaneId, LimitRef, LimitRow,
+    LimitUse, Special, Tally, TypeSettings, VersionRow, VersionWrite, Versioned,
 };
 
 /// What can go wrong in a store, by what the caller does next.

@@ -11,7 +11,8 @@ pub(crate) mod versions;
 use tagwerk_core::gate::LimitSettings;
 use tagwerk_core::{Attempt, Call, JobId, Status, Timestamp};
 use tagwerk_engine::row::{
-    ActionRow, Detail, JobRow, KeyRow, KeyWrite, Lane, LaneId, LimitRef, LimitRow, LimitUse, Tally, TypeSettings, VersionRow, VersionWrite, Versioned,
+    ActionRow, Detail, JobRow, KeyRow, KeyWrite, Lane, LaneId, LimitRef, LimitRow, LimitUse, Tally,
+    TypeSettings, VersionRow, VersionWrite, Versioned,
 };
 use tagwerk_engine::store::{
     Change, ClaimQuery, Filter, Found, Insert, PayloadWrite, Prunable, PruneQuery, SpecialName, StoreError,

@@ -11,7 +11,8 @@ use tagwerk_core::{JobId, Priority, Status, Timestamp};
 use super::cow::CowMap;
 use super::gates::Gate;
 use crate::row::{
-    ActionRow, AttemptRow, Detail, FullJob, JobRow, KeyRow, Lane, LaneId, LimitRef, Special, Tally, TypeSettings, VersionRow, Versioned,
+    ActionRow, AttemptRow, Detail, FullJob, JobRow, KeyRow, Lane, LaneId, LimitRef, Special, Tally,
+    TypeSettings, VersionRow, Versioned,
 };
 use crate::store::SpecialName;
 

@@ -12,7 +12,8 @@ use super::faults::{Faults, Point};
 use super::gates;
 use super::state::{History, Record, State, running_lease};
 use crate::row::{
-    ActionRow, AttemptRow, Detail, JobRow, KeyRow, KeyWrite, Lane, LaneId, LimitRef, LimitRow, LimitUse, Tally, TypeSettings, VersionRow, VersionWrite, Versioned,
+    ActionRow, AttemptRow, Detail, JobRow, KeyRow, KeyWrite, Lane, LaneId, LimitRef, LimitRow, LimitUse,
+    Tally, TypeSettings, VersionRow, VersionWrite, Versioned,
 };
 use crate::store::{
     Change, ClaimQuery, Filter, Found, Insert, OldPayload, PayloadWrite, Prunable, PruneQuery, SpecialName,
