@@ -164,6 +164,8 @@ pub(crate) const fn refusal_code(refusal: &Refusal) -> &'static str {
         Refusal::NotAtomic { .. } => "not-atomic",
         Refusal::UnknownType { .. } => "unknown-type",
         Refusal::PayloadTooLarge { .. } => "payload-too-large",
+        Refusal::QueueFull { .. } => "queue-full",
+        Refusal::QueueDraining { .. } => "queue-draining",
         Refusal::Invalid { .. } => "invalid",
         Refusal::UnknownLimit { .. } => "invalid (unknown limit)",
         Refusal::NoSuchLimit(_) => "limit-not-found",

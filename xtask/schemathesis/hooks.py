@@ -1,6 +1,6 @@
 """What schemathesis cannot read from the document, said where it can be checked.
 
-Four things, and nothing else:
+Five things, and nothing else:
 
 1. Waits are cut to a tenth of a second, since a claim that waits a minute tests patience and nothing else.
 2. `positive_data_acceptance` is replaced by `what_the_schema_allows_is_accepted`: a refusal counts as right only for
@@ -9,6 +9,8 @@ Four things, and nothing else:
    `negative_data_rejection` does not fit. `bad_entries_are_refused` asks for a refused entry instead.
 4. A stream of lines is sent as the text that was made for it. Each line is judged by itself, so here too the call is
    answered with 200 and `a_stream_ends_with_its_counts` looks at the answer.
+5. A queue that is being drained answers producers with 503, which is no fault of the server's:
+   `only_a_draining_queue_is_a_server_error` takes the place of `not_a_server_error` there.
 """
 
 import json
@@ -47,6 +49,9 @@ UNSAYABLE_PROBLEMS = {
     # The key of the header is not that of the body.
     "idempotency-key-conflict",
     "payload-too-large",
+    # Another call of the run has bounded or drained the queue.
+    "queue-full",
+    "queue-draining",
 }
 
 NDJSON = "application/x-ndjson"
@@ -143,4 +148,17 @@ def bad_entries_are_refused(context, response, case):
             operation=case.operation.label,
             title="Schema-violating entry accepted",
             message="every entry was accepted although the body breaks the schema",
+        )
+
+
+@schemathesis.check
+def only_a_draining_queue_is_a_server_error(context, response, case):
+    if case.operation.label != "POST /jobs" or response.status_code < 500:
+        return
+    problem = response.json()
+    if problem.get("code") != "queue-draining":
+        raise Failure(
+            operation=case.operation.label,
+            title="Server error",
+            message=f"{response.status_code}: {problem}",
         )

@@ -15,7 +15,7 @@ pub use job::{
     JobSummary, JobsPage, ReviewPage, Tombstone,
 };
 pub use server::{
-    CommitStats, Counts, Livez, QueueInfo, QueueList, Readyz, ReadyzCheck, ServiceStats, Stats, StoreStats,
-    Totals, TypeInfo, TypeList, WorkerInfo, WorkerJob, WorkerList,
+    CommitStats, Counts, Livez, QueueDrain, QueueInfo, QueueList, QueuePause, Readyz, ReadyzCheck,
+    ServiceStats, Stats, StoreStats, Totals, TypeInfo, TypeList, WorkerInfo, WorkerJob, WorkerList,
 };
 pub use stream::{RefusedLine, StoredLine, StreamEnd, StreamLine};

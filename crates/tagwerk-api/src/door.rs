@@ -18,14 +18,16 @@ mod limits;
 mod nearest;
 mod operate;
 mod queries;
+mod queue;
 mod reader;
 mod text;
 mod worker;
 
 pub use body::{check_content_type, is_ndjson, parse_if_match, parse_job_id};
 pub use decoded::{
-    Cancel, Checkpoint, Claim, Complete, Delete, Discard, Fail, ForceFail, Heartbeat, Holder, NewJob,
-    NewJobs, Release, Report, ReportBulk, ReportItem, Reported, Retry, RetryFields, TypeDefaults,
+    Cancel, Checkpoint, Claim, Complete, Delete, Discard, Drain, Fail, ForceFail, Heartbeat, Holder, NewJob,
+    NewJobs, Pause, QueueBounds, Release, Report, ReportBulk, ReportItem, Reported, ReserveBounds, Resume,
+    Retry, RetryFields, TypeDefaults,
 };
 pub use limits::DoorLimits;
 pub use nearest::nearest;

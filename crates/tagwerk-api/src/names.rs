@@ -285,6 +285,8 @@ wire_enum! {
         Expired = "expired",
         /// No worker that would take it has asked lately.
         NoWorker = "no_worker",
+        /// An operator has paused its queue.
+        QueuePaused = "queue_paused",
         /// The server is shutting down and hands out nothing.
         Draining = "draining",
         /// It failed and waits for a person or an API call.

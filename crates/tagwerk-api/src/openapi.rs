@@ -7,6 +7,7 @@ mod document;
 mod examples;
 mod jobs;
 mod operating;
+mod queues;
 mod route;
 mod schemas;
 mod workers;
@@ -16,7 +17,7 @@ pub use route::{Answer, Body, Group, Header, Lines, Method, Param, ParamKind, Ro
 
 /// Every route, in the order of the documentation.
 pub fn routes() -> impl Iterator<Item = &'static Route> {
-    jobs::ROUTES.iter().chain(workers::ROUTES).chain(operating::ROUTES)
+    jobs::ROUTES.iter().chain(workers::ROUTES).chain(operating::ROUTES).chain(queues::ROUTES)
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 mod attempt;
 mod enqueue;
 mod operate;
+mod queue;
 
 pub use attempt::{
     BulkClaimRequest, BulkHeartbeatRequest, CheckpointRequest, ClaimRequest, CompleteRequest, FailRequest,
@@ -11,6 +12,7 @@ pub use attempt::{
 };
 pub use enqueue::{BulkEnqueueRequest, EnqueueRequest, Priority, Progress, RetrySettings, Subject};
 pub use operate::{CancelRequest, DiscardRequest, ForceFailRequest, RetryRequest, TypeSettings};
+pub use queue::{DrainRequest, PauseRequest, QueueSettings, Reserve, ResumeRequest};
 
 #[cfg(test)]
 mod tests {

@@ -2,9 +2,14 @@
 
 use reqwest::Method;
 use serde::Serialize;
-use tagwerk_api::answer::{AttemptsPage, Deleted, Explain, Job, JobsPage, ReviewPage, TypeInfo, TypeList};
+use tagwerk_api::answer::{
+    AttemptsPage, Deleted, Explain, Job, JobsPage, QueueInfo, ReviewPage, TypeInfo, TypeList,
+};
 use tagwerk_api::query::{AttemptsQuery, DeleteQuery, JobsQuery, NamesQuery, ReviewQuery, encode};
-use tagwerk_api::request::{CancelRequest, DiscardRequest, ForceFailRequest, RetryRequest, TypeSettings};
+use tagwerk_api::request::{
+    CancelRequest, DiscardRequest, DrainRequest, ForceFailRequest, PauseRequest, QueueSettings,
+    ResumeRequest, RetryRequest, TypeSettings,
+};
 
 use crate::call::{Call, Repeat};
 use crate::{Answer, Client, Error};
@@ -77,6 +82,37 @@ impl Client {
         self.send(Call::new(Method::DELETE, type_path(name), Repeat::Once)).await
     }
 
+    /// `GET /queues/{queue}`
+    pub async fn queue(&self, name: &str) -> Result<Answer<QueueInfo>, Error> {
+        self.send(Call::get(queue_path(name, ""))).await
+    }
+
+    /// `PUT /queues/{queue}`: these bounds, and no others, are the queue's. Twice is the same as once.
+    pub async fn put_queue(&self, name: &str, settings: &QueueSettings) -> Result<Answer<QueueInfo>, Error> {
+        let call = Call::post(queue_path(name, ""), settings, Repeat::Safe)?;
+        self.send(Call { method: Method::PUT, ..call }).await
+    }
+
+    /// `POST /queues/{queue}/pause`: none of its jobs is handed out. Twice is the same as once.
+    pub async fn pause(&self, name: &str, pause: &PauseRequest) -> Result<Answer<QueueInfo>, Error> {
+        self.send(Call::post(queue_path(name, "/pause"), pause, Repeat::Safe)?).await
+    }
+
+    /// `POST /queues/{queue}/resume`: one reason is lifted. Sent again it could lift another.
+    pub async fn resume(&self, name: &str, resume: &ResumeRequest) -> Result<Answer<QueueInfo>, Error> {
+        self.send(Call::post(queue_path(name, "/resume"), resume, Repeat::Once)?).await
+    }
+
+    /// `POST /queues/{queue}/drain`: producers are refused. Twice is the same as once.
+    pub async fn drain(&self, name: &str, drain: &DrainRequest) -> Result<Answer<QueueInfo>, Error> {
+        self.send(Call::post(queue_path(name, "/drain"), drain, Repeat::Safe)?).await
+    }
+
+    /// `POST /queues/{queue}/open`: producers are served again. Twice is the same as once.
+    pub async fn open(&self, name: &str) -> Result<Answer<QueueInfo>, Error> {
+        self.send(Call::new(Method::POST, queue_path(name, "/open"), Repeat::Safe)).await
+    }
+
     /// An operator's call is sent once: sent again it would meet the state that it has made, and be refused.
     async fn operate(&self, id: i64, verb: &str, body: &impl Serialize) -> Result<Answer<Job>, Error> {
         self.send(Call::post(format!("/jobs/{id}/{verb}"), body, Repeat::Once)?).await
@@ -85,4 +121,8 @@ impl Client {
 
 fn type_path(name: &str) -> String {
     format!("/types/{}", encode(name))
+}
+
+fn queue_path(name: &str, call: &str) -> String {
+    format!("/queues/{}{call}", encode(name))
 }

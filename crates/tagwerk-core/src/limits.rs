@@ -222,6 +222,13 @@ pub const WATCHES_MAX: usize = 20_000;
 /// A difference between wall clock and monotonic clock that counts as a step of the wall clock; slewing by NTP stays far
 /// below it.
 pub const CLOCK_STEP_MS: i64 = 500;
+/// Reasons for which one queue may be paused at the same time: they stand in its row and in every answer about it, and a
+/// person has to lift each.
+pub const PAUSE_REASONS_MAX: usize = 20;
+/// `max_running` of a queue. None at all is what `pause` is for, which says why.
+pub const QUEUE_MAX_RUNNING: Range<u32> = Range { min: 1, max: 1_000_000 };
+/// `max_depth` of a queue. None at all is what `drain` is for, which says why.
+pub const QUEUE_MAX_DEPTH: Range<i64> = Range { min: 1, max: 1_000_000_000 };
 /// A queue that no fitting worker has asked for this long counts as unserved: longer than the longest wait of a claim, so
 /// that a worker which waits quietly is not mistaken for none.
 pub const NO_WORKER_AFTER_MS: i64 = WAIT_MAX_MS + 30 * SECOND_MS;

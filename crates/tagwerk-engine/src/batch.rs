@@ -7,15 +7,17 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use tagwerk_core::JobId;
 
 use crate::command::{
-    Claim, ClaimAnswer, LimitAnswer, OperateAnswer, PutType, Refusal, Work as WorkCommand, WorkAnswer,
+    Claim, ClaimAnswer, LimitAnswer, OperateAnswer, PutType, QueueAnswer, Refusal, Work as WorkCommand,
+    WorkAnswer,
 };
 use crate::exec::claim::Wish;
 use crate::exec::limits::Limited;
+use crate::exec::queues::{self, Controlled};
 use crate::exec::retention::{RetentionReport, Sweep};
 use crate::exec::{calls, claim, enqueue, limits, operate, retention, time};
 use crate::message::{EnqueueAnswer, Message};
 use crate::parked::{Arrival, Parked};
-use crate::row::{Lane, TypeSettings};
+use crate::row::{Lane, QueueRow, TypeSettings};
 use crate::store::{StoreResult, Tx};
 use crate::work::{Effects, Env, View, Work};
 
@@ -47,6 +49,7 @@ pub(crate) enum Output {
     Operate(Result<OperateAnswer, Refusal>),
     PutType(bool),
     Limit(Box<Result<LimitAnswer, Refusal>>),
+    ControlQueue(QueueAnswer),
     Nothing,
 }
 
@@ -58,6 +61,7 @@ pub(crate) struct Done {
     pub(crate) types: Option<HashMap<String, TypeSettings>>,
     /// Names of limits, if they changed.
     pub(crate) limits: Option<BTreeSet<String>>,
+    pub(crate) queues: Option<HashMap<String, QueueRow>>,
     pub(crate) overdue: time::Backlog,
     pub(crate) retention: Option<(RetentionReport, Sweep)>,
 }
@@ -70,16 +74,19 @@ pub(crate) fn execute(
     around: &Surroundings<'_>,
 ) -> StoreResult<Done> {
     let Put { types, known } = put_types(tx, env, messages)?;
-    let mut known = known.into_iter();
+    let Controlled { queues, answers: controlled, resumed } = queues::control(tx, env, messages)?;
     let Limited { names, answers } = limits::calls(tx, env, messages)?;
-    let mut limit_answers = answers.into_iter();
+    let mut early =
+        Early { known: known.into_iter(), controlled: controlled.into_iter(), limits: answers.into_iter() };
     let env = Env {
         types: types.as_ref().unwrap_or(env.types),
+        queues: queues.as_ref().unwrap_or(env.queues),
         limits: names.as_ref().unwrap_or(env.limits),
         ..*env
     };
     let mut work = Work::new(tx, &env);
     work.effects.opened += usize::from(names.is_some());
+    work.effects.resumed = resumed;
     let overdue = match around.services {
         Services::Off => time::Backlog::None,
         Services::Time | Services::TimeAndRetention => time::end_overdue(&mut work)?,
@@ -87,12 +94,7 @@ pub(crate) fn execute(
     let mut outputs = Vec::with_capacity(messages.len());
     preload(&mut work, messages)?;
     for message in messages {
-        outputs.push(match message {
-            Message::Limit(..) => {
-                limit_answers.next().map_or(Output::Nothing, |answer| Output::Limit(Box::new(answer)))
-            }
-            message => act(&mut work, message, &mut known)?,
-        });
+        outputs.push(act(&mut work, message, &mut early)?);
     }
     work.flush()?;
     let offered = work.effects.readied.clone();
@@ -112,7 +114,14 @@ pub(crate) fn execute(
             Some((retention::run(&mut work, &mut sweep)?, sweep))
         }
     };
-    Ok(Done { outputs, parked, effects: work.finish()?, types, limits: names, overdue, retention })
+    Ok(Done { outputs, parked, effects: work.finish()?, types, queues, limits: names, overdue, retention })
+}
+
+/// Answers to what is done before everything else, in order.
+struct Early {
+    known: std::vec::IntoIter<bool>,
+    controlled: std::vec::IntoIter<QueueAnswer>,
+    limits: std::vec::IntoIter<Result<LimitAnswer, Refusal>>,
 }
 
 /// What writing type settings led to.
@@ -154,6 +163,7 @@ fn preload(work: &mut Work<'_>, messages: &[&Message]) -> StoreResult<()> {
             Message::Claim(..)
             | Message::PutType(..)
             | Message::Limit(..)
+            | Message::ControlQueue(..)
             | Message::Drain
             | Message::Stop => {}
         }
@@ -163,16 +173,16 @@ fn preload(work: &mut Work<'_>, messages: &[&Message]) -> StoreResult<()> {
 }
 
 /// Everything but handing out.
-fn act(
-    work: &mut Work<'_>,
-    message: &Message,
-    known: &mut impl Iterator<Item = bool>,
-) -> StoreResult<Output> {
+fn act(work: &mut Work<'_>, message: &Message, early: &mut Early) -> StoreResult<Output> {
     Ok(match message {
         Message::Enqueue(command, _) => Output::Enqueue(enqueue::enqueue(work, command)?),
         Message::Work(command, _) => Output::Work(worker_calls(work, command)?),
         Message::Operate(call, _) => Output::Operate(operate::operate(work, call)?),
-        Message::PutType(..) => Output::PutType(known.next().unwrap_or_default()),
+        Message::PutType(..) => Output::PutType(early.known.next().unwrap_or_default()),
+        Message::Limit(..) => {
+            early.limits.next().map_or(Output::Nothing, |answer| Output::Limit(Box::new(answer)))
+        }
+        Message::ControlQueue(..) => early.controlled.next().map_or(Output::Nothing, Output::ControlQueue),
         Message::GiveBack(leases) => {
             for (id, bits) in leases {
                 calls::give_back(work, *id, *bits)?;
@@ -180,7 +190,7 @@ fn act(
             Output::Nothing
         }
         Message::Claim(..) => Output::Claim(ClaimAnswer::default()),
-        Message::Limit(..) | Message::Drain | Message::Stop => Output::Nothing,
+        Message::Drain | Message::Stop => Output::Nothing,
     })
 }
 

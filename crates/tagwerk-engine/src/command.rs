@@ -1,5 +1,7 @@
 //! Commands: what callers ask of the engine, already checked at the door, and what they are answered.
 
+mod queue;
+
 use std::sync::Arc;
 
 use tagwerk_core::gate::LimitSettings;
@@ -10,6 +12,8 @@ use tagwerk_core::{
 
 use crate::row::{FullJob, LimitRow, LimitUse, Progress, Special, Subject, Tombstone, TypeSettings};
 use crate::store::{Filter, Listed};
+
+pub use queue::{ControlQueue, QueueAnswer, QueueControl, QueueRefusal};
 
 /// When a new job becomes due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -379,6 +383,22 @@ pub enum Refusal {
     /// There is no such limit.
     #[error("there is no limit {0}")]
     NoSuchLimit(String),
+    /// As many jobs are pending or running in its queue as may be.
+    #[error("queue {queue} has its {max_depth} jobs; send it again when some are done")]
+    QueueFull {
+        /// The queue.
+        queue: String,
+        /// Its bound.
+        max_depth: u64,
+    },
+    /// Its queue takes no new jobs.
+    #[error("queue {queue} is being drained and takes no new jobs{}", because(.reason.as_deref()))]
+    QueueDraining {
+        /// The queue.
+        queue: String,
+        /// Why, if that was said.
+        reason: Option<String>,
+    },
     /// A value that only the engine can judge.
     #[error("{field}: {message}")]
     Invalid {
@@ -427,6 +447,10 @@ pub enum LimitAnswer {
     },
     /// It is gone.
     Deleted,
+}
+
+fn because(reason: Option<&str>) -> String {
+    reason.map_or_else(String::new, |reason| format!(" ({reason})"))
 }
 
 /// Why a whole command failed. Nothing of it has happened, except after [`EngineError::OutcomeUnknown`].

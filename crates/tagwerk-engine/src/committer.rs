@@ -7,7 +7,7 @@
 //! [`Committer::step`] does one batch and reads the clock it was given, so that tests and the simulation drive it without
 //! a thread; the thread around it is in [`crate::engine`].
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
@@ -23,10 +23,10 @@ use crate::exec::retention::Sweep;
 use crate::exec::time::Backlog;
 use crate::message::{Message, refuse, refuse_new_work};
 use crate::parked::{Parked, ParkedClaim};
+use crate::policies::Policies;
 use crate::ports::{Clock, Entropy, Observer};
-use crate::row::TypeSettings;
 use crate::settings::Settings;
-use crate::store::{Store, StoreError, StoreResult, Tx};
+use crate::store::{Store, StoreError, StoreResult};
 use crate::tokens::Tokens;
 use crate::work::Env;
 
@@ -58,9 +58,7 @@ pub struct Committer {
     tokens: Tokens,
     shared: Arc<Shared>,
     parked: Parked,
-    types: HashMap<String, TypeSettings>,
-    /// Names of the limits that there are.
-    limits: BTreeSet<String>,
+    policies: Policies,
     clockwork: Clockwork,
     /// Jobs that a worker gave back, and until when on the monotonic clock it is passed over for them.
     avoid: HashMap<String, Vec<(JobId, Duration)>>,
@@ -78,7 +76,7 @@ pub struct Committer {
 }
 
 impl Committer {
-    /// A committer on this store. Reads type settings and makes up for the time in which nobody served the store.
+    /// A committer on this store. Reads policies and makes up for the time in which nobody served the store.
     pub fn new(
         mut store: Box<dyn Store>,
         ports: Ports,
@@ -88,8 +86,7 @@ impl Committer {
         let tokens = Tokens::new(store.secret());
         let (now, monotonic) = (ports.clock.now(), ports.clock.monotonic());
         let mut tx = store.begin()?;
-        let types = tx.types()?.into_iter().collect();
-        let limits = limit_names(&mut *tx)?;
+        let policies = Policies::read(&mut *tx)?;
         let served = tx.served_until()?;
         drop(tx);
         let clockwork = Clockwork::new(now, monotonic, served);
@@ -100,8 +97,7 @@ impl Committer {
             tokens,
             shared,
             parked: Parked::default(),
-            types,
-            limits,
+            policies,
             clockwork,
             avoid: HashMap::new(),
             replayed: HashMap::new(),
@@ -183,9 +179,8 @@ impl Committer {
         let now = self.ports.clock.now();
         let mut tx = self.store.begin()?;
         if let Some(before) = self.unsure {
-            // The store knows. Leases must not be moved twice, and types hold as they are written.
-            self.types = tx.types()?.into_iter().collect();
-            self.limits = limit_names(&mut *tx)?;
+            // The store knows. Leases must not be moved twice, and policies hold as they are written.
+            self.policies = Policies::read(&mut *tx)?;
             if before.shift_ms != 0 && tx.served_until()? == Some(before.wall()) {
                 self.clockwork.committed(&before);
             }
@@ -196,8 +191,9 @@ impl Committer {
         let env = Env {
             now,
             settings: &self.settings,
-            types: &self.types,
-            limits: &self.limits,
+            types: &self.policies.types,
+            limits: &self.policies.limits,
+            queues: &self.policies.queues,
             tokens: &self.tokens,
             entropy: &*self.ports.entropy,
         };
@@ -292,12 +288,7 @@ impl Committer {
     /// After the commit: takes over what the batch did, answers, wakes.
     fn deliver(&mut self, messages: Vec<Message>, done: Done) {
         let (now, monotonic) = (self.ports.clock.now(), self.ports.clock.monotonic());
-        if let Some(types) = done.types {
-            self.types = types;
-        }
-        if let Some(limits) = done.limits {
-            self.limits = limits;
-        }
+        self.policies.take(done.types, done.limits, done.queues);
         self.behind = done.overdue == Backlog::More;
         if let Some((report, sweep)) = done.retention {
             // What is old stands together: where some was found there is probably more behind it.
@@ -326,7 +317,7 @@ impl Committer {
             self.answer((message, output), (now, monotonic), &mut undelivered);
         }
         // Behind the answers: a claim that is parked now may have looked before another one of the batch put a job off.
-        self.parked.note_due_later(&done.effects);
+        self.parked.note_due_later(&done.effects, now);
         if !undelivered.leases.is_empty() {
             self.shared.give_back(undelivered.leases);
         }
@@ -370,6 +361,7 @@ impl Committer {
             (Message::Operate(_, reply), Output::Operate(answer)) => drop(reply.answer(Ok(answer))),
             (Message::PutType(_, reply), Output::PutType(answer)) => drop(reply.answer(Ok(answer))),
             (Message::Limit(_, reply), Output::Limit(answer)) => drop(reply.answer(Ok(*answer))),
+            (Message::ControlQueue(_, reply), Output::ControlQueue(answer)) => drop(reply.answer(Ok(answer))),
             (Message::GiveBack(_) | Message::Drain | Message::Stop, _) => {}
             (message, _) => refuse(message, &EngineError::Internal),
         }
@@ -466,10 +458,6 @@ impl Undelivered {
             }
         }
     }
-}
-
-fn limit_names(tx: &mut dyn Tx) -> StoreResult<BTreeSet<String>> {
-    Ok(tx.limits()?.into_iter().map(|limit| limit.name).collect())
 }
 
 const fn has_many_calls(message: &Message) -> bool {

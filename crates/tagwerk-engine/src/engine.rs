@@ -9,8 +9,8 @@ use std::time::Duration;
 use tagwerk_core::{JobId, LeaseBits, Timestamp, limits};
 
 use crate::command::{
-    Claim, ClaimAnswer, EngineError, Enqueue, LimitAnswer, LimitCall, Operate, OperateAnswer, PutType,
-    Refusal, Work, WorkAnswer,
+    Claim, ClaimAnswer, ControlQueue, EngineError, Enqueue, LimitAnswer, LimitCall, Operate, OperateAnswer,
+    PutType, QueueAnswer, Refusal, Work, WorkAnswer,
 };
 use crate::committer::{Committer, Ports, Running};
 use crate::exec::retention::RetentionReport;
@@ -91,6 +91,11 @@ impl Engine {
     /// Takes a call about limits.
     pub fn limit(&self, command: LimitCall, reply: ReplyTo<Result<LimitAnswer, Refusal>>) {
         self.send(Message::Limit(command, reply));
+    }
+
+    /// Says something about a queue.
+    pub fn control_queue(&self, command: ControlQueue, reply: ReplyTo<QueueAnswer>) {
+        self.send(Message::ControlQueue(command, reply));
     }
 
     /// Gives back leases whose answer could not be delivered.

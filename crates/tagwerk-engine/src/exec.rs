@@ -7,6 +7,7 @@ pub(crate) mod claim;
 pub(crate) mod enqueue;
 pub(crate) mod limits;
 pub(crate) mod operate;
+pub(crate) mod queues;
 pub(crate) mod retention;
 pub(crate) mod supersede;
 pub(crate) mod time;

@@ -17,6 +17,7 @@ mod fuzzed;
 pub mod id_map;
 pub mod message;
 mod parked;
+mod policies;
 pub mod ports;
 pub mod query;
 pub mod registry;

@@ -3,8 +3,8 @@
 use tagwerk_core::{JobId, LeaseBits, limits};
 
 use crate::command::{
-    Claim, ClaimAnswer, EngineError, Enqueue, Enqueued, LimitAnswer, LimitCall, Operate, OperateAnswer,
-    PutType, Refusal, Work, WorkAnswer,
+    Claim, ClaimAnswer, ControlQueue, EngineError, Enqueue, Enqueued, LimitAnswer, LimitCall, Operate,
+    OperateAnswer, PutType, QueueAnswer, Refusal, Work, WorkAnswer,
 };
 use crate::ports::Reply;
 
@@ -28,6 +28,8 @@ pub enum Message {
     PutType(PutType, ReplyTo<bool>),
     /// A call about limits.
     Limit(LimitCall, ReplyTo<Result<LimitAnswer, Refusal>>),
+    /// What is said about a queue.
+    ControlQueue(ControlQueue, ReplyTo<QueueAnswer>),
     /// Leases whose answer could not be delivered.
     GiveBack(Vec<(JobId, LeaseBits)>),
     /// Refuse new work and answer everybody who waits.
@@ -51,9 +53,12 @@ impl Message {
             }
             Self::Claim(claim, _) => claim.weight(),
             Self::GiveBack(leases) => leases.len() * limits::ROW_WEIGHT_BYTES,
-            Self::Operate(..) | Self::PutType(..) | Self::Limit(..) | Self::Drain | Self::Stop => {
-                limits::ROW_WEIGHT_BYTES
-            }
+            Self::Operate(..)
+            | Self::PutType(..)
+            | Self::Limit(..)
+            | Self::ControlQueue(..)
+            | Self::Drain
+            | Self::Stop => limits::ROW_WEIGHT_BYTES,
         }
     }
 
@@ -73,6 +78,7 @@ pub(crate) fn refuse(message: Message, error: &EngineError) {
         Message::Operate(_, reply) => drop(reply.answer(Err(error.clone()))),
         Message::PutType(_, reply) => drop(reply.answer(Err(error.clone()))),
         Message::Limit(_, reply) => drop(reply.answer(Err(error.clone()))),
+        Message::ControlQueue(_, reply) => drop(reply.answer(Err(error.clone()))),
         Message::GiveBack(_) | Message::Drain | Message::Stop => {}
     }
 }

@@ -65,6 +65,8 @@ pub(crate) struct Round {
     ready: BTreeMap<Lane, usize>,
     /// Slots that became free: which lanes they let through is for the store to say, so each group is tried.
     opened: usize,
+    /// Queues that are no longer paused: how much is ready there is not known.
+    resumed: BTreeSet<String>,
     /// What may still be handed out in this batch.
     budget: usize,
     tried: HashSet<Arrival>,
@@ -113,7 +115,8 @@ impl Parked {
             *ready.entry(lane.clone()).or_default() += n;
         }
         let (tried, exhausted) = (HashSet::new(), BTreeSet::new());
-        Round { ready, opened: effects.opened, budget: limits::BATCH_BYTES, tried, exhausted }
+        let (opened, resumed) = (effects.opened, effects.resumed.clone());
+        Round { ready, opened, resumed, budget: limits::BATCH_BYTES, tried, exhausted }
     }
 
     /// What this batch left to the next.
@@ -190,7 +193,8 @@ impl Parked {
         let mut fresh = round.ready.clone();
         fresh.retain(|_, n| *n > 0);
         let is_due = self.due.first().is_some_and(|(at, _)| *at <= now);
-        if fresh.is_empty() && !is_due && round.opened == 0 {
+        let opens = round.opened > 0 || !round.resumed.is_empty();
+        if fresh.is_empty() && !is_due && !opens {
             return Vec::new();
         }
         let mut eager: Vec<Eager<'_>> = self.eager(round, now).collect();
@@ -225,7 +229,8 @@ impl Parked {
     fn eager<'a>(&'a self, round: &'a Round, now: Timestamp) -> impl Iterator<Item = Eager<'a>> {
         let left = self.groups.iter().filter(|(filter, _)| !round.exhausted.contains(&***filter));
         left.filter_map(move |(filter, group)| {
-            let is_due = group.next_due.is_some_and(|at| at <= now);
+            let is_due = group.next_due.is_some_and(|at| at <= now)
+                || round.resumed.iter().any(|queue| filter.asks(queue));
             let tries = if is_due { TRIES_WHEN_DUE } else { 0 }.max(round.opened.min(TRIES_WHEN_DUE));
             let wanted = tries > 0 || round.ready.iter().any(|(lane, n)| *n > 0 && filter.matches(lane));
             wanted.then(|| Eager { claims: group.claims.iter().peekable(), filter, tries })
@@ -257,8 +262,12 @@ impl Parked {
         served
     }
 
-    /// A batch has planned jobs for later: who waits for such a job is to be woken then.
-    pub(crate) fn note_due_later(&mut self, effects: &Effects) {
+    /// A batch has planned jobs for later: who waits for such a job is to be woken then. Who waits for a queue that goes on
+    /// looks again, since a batch tries some of them only.
+    pub(crate) fn note_due_later(&mut self, effects: &Effects, now: Timestamp) {
+        for queue in &effects.resumed {
+            self.bring_forward(now, |filter| filter.asks(queue));
+        }
         for (lane, due) in &effects.due_later {
             self.bring_forward(*due, |filter| filter.matches(lane));
         }

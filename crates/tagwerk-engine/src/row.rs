@@ -1,5 +1,6 @@
 //! What stores keep: rows as the engine sees them. Plain data; conversions to SQL live in each store.
 
+mod queue;
 mod version;
 
 use std::sync::Arc;
@@ -8,6 +9,7 @@ use tagwerk_core::gate::{LimitSettings, Window};
 use tagwerk_core::idempotency::{OnDuplicate, OnMismatch, Scope, Standing};
 use tagwerk_core::{Attempt, Call, Job, JobId, OnUnknown, Priority, RetryOverrides, Timestamp};
 
+pub use queue::QueueRow;
 pub use version::{VersionRow, VersionWrite, Versioned};
 
 /// An interned (queue, type, limits, fair key). A job gets its lane at the enqueue and keeps it; lane ids are never used

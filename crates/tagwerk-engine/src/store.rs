@@ -24,7 +24,7 @@ use tagwerk_core::{Attempt, Call, JobId, Status, Timestamp};
 
 use crate::row::{
     ActionRow, AttemptRow, Detail, FullJob, JobRow, KeyRow, KeyWrite, Lane, LaneId, LimitRef, LimitRow,
-    LimitUse, Special, Tally, TypeSettings, VersionRow, VersionWrite, Versioned,
+    LimitUse, QueueRow, Special, Tally, TypeSettings, VersionRow, VersionWrite, Versioned,
 };
 
 /// What can go wrong in a store, by what the caller does next.
@@ -136,6 +136,12 @@ pub struct Filter {
 }
 
 impl Filter {
+    /// Whether it lets some jobs of this queue pass.
+    #[must_use]
+    pub fn asks(&self, queue: &str) -> bool {
+        self.queues.as_ref().is_none_or(|names| names.iter().any(|name| name == queue))
+    }
+
     /// Whether jobs of this lane pass.
     #[must_use]
     pub fn matches(&self, lane: &Lane) -> bool {
@@ -227,8 +233,8 @@ pub trait Tx {
     fn put(&mut self, changes: &[Change]) -> StoreResult<()>;
     /// Writes new payloads.
     fn put_payloads(&mut self, payloads: &[PayloadWrite]) -> StoreResult<()>;
-    /// Reads and locks claimable rows (pending, due at `now`, expired or not) for each wish, in claim order; no row is
-    /// given twice.
+    /// Reads and locks claimable rows (pending, due at `now`, expired or not, in a queue that is not paused) for each wish,
+    /// in claim order; no row is given twice.
     ///
     /// Order: what limits exclude is passed over; then the highest priority; within a queue and priority fair keys take
     /// turns, the one that was given something least recently first (jobs without one are a key of their own, in a queue
@@ -239,7 +245,7 @@ pub trait Tx {
     /// the transaction commits or `claimable` is called again: the store may have moved its own hints past these rows.
     fn claimable(&mut self, now: Timestamp, queries: &[ClaimQuery<'_>]) -> StoreResult<Vec<Vec<JobRow>>>;
     /// When time alone may next make something claimable that passes the filter: the earliest due time after `now` of a
-    /// pending row; for due rows that wait for a limit, its next opening or the end of the first lease under it.
+    /// pending row in a queue that is not paused; for due rows that wait for a limit, its next opening or the end of the first lease under it.
     fn next_due(&mut self, now: Timestamp, filter: &Filter) -> StoreResult<Option<Timestamp>>;
     /// Running rows whose attempt is over at `now`, oldest end first, then by id.
     fn overdue(&mut self, now: Timestamp, limit: usize) -> StoreResult<Vec<JobRow>>;
@@ -282,6 +288,14 @@ pub trait Tx {
     fn versions(&mut self, of: &[&Versioned]) -> StoreResult<Vec<Option<VersionRow>>>;
     /// Writes versions, in order.
     fn put_versions(&mut self, writes: &[VersionWrite]) -> StoreResult<()>;
+    /// What is said about queues, by name; those about which nothing is said are left out.
+    fn queue_rows(&mut self) -> StoreResult<Vec<QueueRow>>;
+    /// Writes what is said about a queue, over what was said before. From here on in this transaction, and for good once
+    /// it is committed, no row of a paused queue is claimable.
+    fn put_queue(&mut self, row: &QueueRow) -> StoreResult<()>;
+    /// Pending and running jobs of a queue by the ledger, as [`Tx::add_ledger`] last wrote it: one entry for each plain
+    /// lane of the queue, also those without jobs.
+    fn depth(&mut self, queue: &str) -> StoreResult<Vec<(LaneId, i64)>>;
     /// Until when somebody has certainly served this store.
     fn served_until(&mut self) -> StoreResult<Option<Timestamp>>;
     /// Writes that, and the last claim time of queues that were claimed from since.
@@ -397,6 +411,8 @@ pub trait Read {
     fn key(&mut self, key: &str) -> StoreResult<Option<KeyRow>>;
     /// All type settings by name.
     fn types(&mut self) -> StoreResult<Vec<(String, TypeSettings)>>;
+    /// What is said about queues, by name; those about which nothing is said are left out.
+    fn queue_rows(&mut self) -> StoreResult<Vec<QueueRow>>;
     /// Last claim time by queue as last written, for all queues ever used.
     fn queues(&mut self) -> StoreResult<Vec<(String, Option<Timestamp>)>>;
     /// Until when somebody has certainly served this store.

@@ -5,6 +5,7 @@
 //! [`Work::flush`]; nothing is durable before the commit.
 
 mod damage;
+mod depth;
 mod flush;
 mod versions;
 
@@ -18,8 +19,8 @@ use tagwerk_core::{
 use crate::id_map::IdMap;
 use crate::ports::Entropy;
 use crate::row::{
-    ActionRow, Counter, Detail, FullJob, JobRow, KeyRow, KeyWrite, Lane, LaneId, Tally, TypeSettings,
-    VersionRow, VersionWrite, Versioned,
+    ActionRow, Counter, Detail, FullJob, JobRow, KeyRow, KeyWrite, Lane, LaneId, QueueRow, Tally,
+    TypeSettings, VersionRow, VersionWrite, Versioned,
 };
 use crate::settings::{LeaseToken, Settings};
 use crate::store::{PayloadWrite, StoreError, StoreResult, Tx, Unreadable};
@@ -49,6 +50,8 @@ pub(crate) struct Env<'a> {
     pub(crate) types: &'a HashMap<String, TypeSettings>,
     /// Names of the limits that there are.
     pub(crate) limits: &'a BTreeSet<String>,
+    /// What is said about queues; none about most.
+    pub(crate) queues: &'a HashMap<String, QueueRow>,
     pub(crate) tokens: &'a Tokens,
     pub(crate) entropy: &'a dyn Entropy,
 }
@@ -85,6 +88,8 @@ pub(crate) struct Effects {
     pub(crate) due_later: BTreeMap<Lane, Timestamp>,
     /// Slots of limits that became free, and whatever else may let waiting jobs through.
     pub(crate) opened: usize,
+    /// Queues that are no longer paused: their jobs are claimable again.
+    pub(crate) resumed: BTreeSet<String>,
     /// Attempts that ended by a report: type and run time in milliseconds.
     pub(crate) ended: Vec<(std::sync::Arc<str>, i64)>,
     /// Jobs that a worker gave back: who and which.
@@ -110,6 +115,8 @@ pub(crate) struct Work<'a> {
     actions: Vec<ActionRow>,
     payloads: Vec<PayloadWrite>,
     ledger: BTreeMap<LaneId, Tally>,
+    /// Queues with a bound that was asked about.
+    depths: depth::Depths,
     pub(crate) effects: Effects,
     /// Rounds in which claims met jobs past their maximum age.
     pub(crate) expired_by_claims: usize,
@@ -132,6 +139,7 @@ impl<'a> Work<'a> {
             actions: Vec::new(),
             payloads: Vec::new(),
             ledger: BTreeMap::new(),
+            depths: depth::Depths::default(),
             effects: Effects::default(),
             expired_by_claims: 0,
         }

@@ -5,4 +5,5 @@ pub(crate) mod detail;
 pub(crate) mod job;
 pub(crate) mod key;
 pub(crate) mod note;
+pub(crate) mod queue;
 pub(crate) mod settings;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rusqlite::Connection;
+use rusqlite::{Connection, OptionalExtension};
 use tagwerk_core::Status;
 use tagwerk_engine::row::{Counter, Lane, LaneId, Tally};
 
@@ -11,6 +11,19 @@ use crate::error::{Fail, Res};
 use crate::lanes::Lanes;
 
 const COUNTS: &str = "SELECT lane, state, count(*) FROM job GROUP BY lane, state ORDER BY lane, state";
+
+/// Pending and running jobs of a lane.
+const DEPTH: &str = "SELECT pending + running FROM ledger WHERE lane = ?1";
+
+/// Pending and running jobs of a queue by the ledger, for each of its lanes.
+pub(crate) fn depth(conn: &Connection, lanes: &Lanes, queue: &str) -> Res<Vec<(LaneId, i64)>> {
+    let mut select = conn.prepare_cached(DEPTH)?;
+    let depth = |lane: LaneId| {
+        let n = select.query_row([lane.0], |row| row.get(0)).optional()?;
+        Ok((lane, n.unwrap_or_default()))
+    };
+    lanes.of_queue(queue).map(depth).collect()
+}
 
 /// The ledger by lane.
 pub(crate) fn ledger(conn: &Connection, lanes: &Lanes) -> Res<Vec<(Lane, Tally)>> {

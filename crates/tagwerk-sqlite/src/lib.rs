@@ -32,6 +32,7 @@ mod lanes;
 mod migrate;
 mod mounts;
 mod open;
+mod paused;
 mod read;
 mod recent;
 mod store;

@@ -11,7 +11,7 @@ pub(crate) mod versions;
 use tagwerk_core::gate::LimitSettings;
 use tagwerk_core::{Attempt, Call, JobId, Status, Timestamp};
 use tagwerk_engine::row::{
-    ActionRow, Detail, JobRow, KeyRow, KeyWrite, Lane, LaneId, LimitRef, LimitRow, LimitUse, Tally,
+    ActionRow, Detail, JobRow, KeyRow, KeyWrite, Lane, LaneId, LimitRef, LimitRow, LimitUse, QueueRow, Tally,
     TypeSettings, VersionRow, VersionWrite, Versioned,
 };
 use tagwerk_engine::store::{
@@ -227,6 +227,18 @@ impl Tx for SqliteTx<'_> {
 
     fn put_versions(&mut self, writes: &[VersionWrite]) -> StoreResult<()> {
         Ok(versions::write(&self.writing().conn, writes)?)
+    }
+
+    fn queue_rows(&mut self) -> StoreResult<Vec<QueueRow>> {
+        Ok(codec::queue::read_all(&self.writer.conn)?)
+    }
+
+    fn put_queue(&mut self, row: &QueueRow) -> StoreResult<()> {
+        Ok(self.writing().put_queue(row)?)
+    }
+
+    fn depth(&mut self, queue: &str) -> StoreResult<Vec<(LaneId, i64)>> {
+        Ok(figures::depth(&self.writer.conn, &self.writer.lanes, queue)?)
     }
 
     fn served_until(&mut self) -> StoreResult<Option<Timestamp>> {

@@ -7,15 +7,17 @@ use std::sync::Arc;
 
 use rusqlite::{Connection, ErrorCode};
 use tagwerk_engine::id_map::IdMap;
-use tagwerk_engine::row::LaneId;
+use tagwerk_engine::row::{LaneId, QueueRow};
 use tagwerk_engine::store::StoreError;
 
 use crate::book::{Book, Head, Level};
+use crate::codec;
 use crate::codec::job::{Decoder, Depth};
 use crate::error::{Fail, Res, extended_code};
 use crate::gates::Gates;
 use crate::lanes::{Lanes, Made};
 use crate::open::beside;
+use crate::paused::Paused;
 use crate::read::Damaged;
 use crate::recent::Recent;
 
@@ -60,6 +62,8 @@ pub(crate) struct Writer {
     seen_damaged: Arc<Damaged>,
     /// What limits let through.
     pub(crate) gates: Gates,
+    /// Queues that are paused: none of their lanes is looked at.
+    pub(crate) paused: Paused,
     /// Lanes and limits made in the open transaction.
     pub(crate) fresh: Vec<Made>,
     /// The open transaction has written something.
@@ -87,6 +91,7 @@ impl Writer {
             damaged: HashSet::new(),
             seen_damaged,
             gates: Gates::default(),
+            paused: Paused::default(),
             fresh: Vec::new(),
             has_written: false,
             runs: 0,
@@ -121,6 +126,7 @@ impl Writer {
         self.lanes.refresh(&self.conn)?;
         self.book = Book::rebuild(&self.conn, &self.lanes)?;
         self.gates = Gates::rebuild(&self.conn, &self.lanes)?;
+        self.paused = Paused::read(&self.conn)?;
         self.is_stale = false;
         Ok(())
     }
@@ -155,6 +161,7 @@ impl Writer {
             Ok(()) => {
                 self.book.settle();
                 self.gates.settle();
+                self.paused.settle();
                 self.fresh.clear();
                 Ok(())
             }
@@ -214,6 +221,7 @@ impl Writer {
         self.recent.clear();
         let read = Sequence::read(&self.conn).map(|sequence| self.sequence = sequence);
         let reverted = read.and_then(|()| self.book.revert(&self.conn));
+        let reverted = reverted.and_then(|()| self.paused.revert(&self.conn));
         for made in self.fresh.drain(..).rev() {
             if let Made::Lane(lane) = made {
                 self.book.special.forget(lane);
@@ -226,6 +234,13 @@ impl Writer {
         }
         // What was closed by what has not happened is open.
         self.book.special.open_all();
+    }
+
+    /// Writes what is said about a queue.
+    pub(crate) fn put_queue(&mut self, row: &QueueRow) -> Res<()> {
+        codec::queue::write(&self.conn, row)?;
+        self.paused.note(row);
+        Ok(())
     }
 
     /// Rows that a claim was given and that nobody changed are offered again, so that none is stranded.

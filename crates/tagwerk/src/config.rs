@@ -247,6 +247,8 @@ impl Config {
             reports_max: limits::REPORTS_MAX,
             claim_jobs: limits::CLAIM_JOBS.min..=limits::CLAIM_JOBS.max,
             claim_names_max: limits::CLAIM_NAMES_MAX,
+            queue_max_running: limits::QUEUE_MAX_RUNNING.min..=limits::QUEUE_MAX_RUNNING.max,
+            queue_max_depth: limits::QUEUE_MAX_DEPTH.min..=limits::QUEUE_MAX_DEPTH.max,
             list_page: limits::LIST_PAGE.min..=limits::LIST_PAGE.max,
         }
     }

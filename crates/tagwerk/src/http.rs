@@ -18,6 +18,7 @@ mod operate;
 mod overview;
 mod owners;
 mod problem;
+mod queues;
 mod reading;
 mod reply;
 mod report;

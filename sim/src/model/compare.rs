@@ -151,6 +151,8 @@ pub(crate) fn refused<T>(
         | Refusal::Rejected { .. }
         | Refusal::UnknownType { .. }
         | Refusal::PayloadTooLarge { .. }
+        | Refusal::QueueFull { .. }
+        | Refusal::QueueDraining { .. }
         | Refusal::Invalid { .. }
         | Refusal::UnknownLimit { .. }
         | Refusal::NoSuchLimit(_)

@@ -3,7 +3,7 @@
 use tagwerk_core::gate::LimitSettings;
 use tagwerk_core::{Attempt, Call, JobId, Status, Timestamp};
 use tagwerk_engine::row::{
-    ActionRow, Detail, JobRow, KeyRow, KeyWrite, Lane, LaneId, LimitRef, LimitRow, LimitUse, Tally,
+    ActionRow, Detail, JobRow, KeyRow, KeyWrite, Lane, LaneId, LimitRef, LimitRow, LimitUse, QueueRow, Tally,
     TypeSettings, VersionRow, VersionWrite, Versioned,
 };
 use tagwerk_engine::store::{
@@ -238,6 +238,18 @@ impl Tx for WitnessTx<'_> {
 
     fn put_versions(&mut self, writes: &[VersionWrite]) -> StoreResult<()> {
         self.pass(|tx| tx.put_versions(writes))
+    }
+
+    fn queue_rows(&mut self) -> StoreResult<Vec<QueueRow>> {
+        self.pass(Tx::queue_rows)
+    }
+
+    fn put_queue(&mut self, row: &QueueRow) -> StoreResult<()> {
+        self.pass(|tx| tx.put_queue(row))
+    }
+
+    fn depth(&mut self, queue: &str) -> StoreResult<Vec<(LaneId, i64)>> {
+        self.pass(|tx| tx.depth(queue))
     }
 
     fn served_until(&mut self) -> StoreResult<Option<Timestamp>> {

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::request::{Progress, TypeSettings};
+use crate::request::{Progress, QueueSettings, TypeSettings};
 use crate::{Seconds, Time};
 
 /// Jobs by status. `enqueued` is the sum of all the others at any time.
@@ -36,6 +36,36 @@ pub struct QueueInfo {
     pub oldest_ready_age_seconds: Option<Seconds>,
     /// Time since a worker last asked this queue for work; `null` if none ever did.
     pub last_claim_age_seconds: Option<Seconds>,
+    /// Its bounds.
+    pub settings: QueueSettings,
+    /// Why none of its jobs is handed out, oldest reason first; empty: they are.
+    pub paused: Vec<QueuePause>,
+    /// Why producers are refused; `null`: they are not.
+    pub draining: Option<QueueDrain>,
+    /// Producers are refused, and nothing is pending or running any more.
+    pub drained: bool,
+}
+
+/// A reason for which a queue is paused.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct QueuePause {
+    /// Why; `resume` lifts it by this name.
+    pub reason: String,
+    /// Who said so.
+    pub by: Option<String>,
+    /// When.
+    pub since: Time,
+}
+
+/// Producers of a queue are refused.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct QueueDrain {
+    /// Why.
+    pub reason: Option<String>,
+    /// Who said so.
+    pub by: Option<String>,
+    /// When.
+    pub since: Time,
 }
 
 /// `GET /queues`

@@ -287,3 +287,48 @@ pub struct TypeDefaults {
     /// `payload_max_bytes`
     pub payload_max_bytes: Option<u32>,
 }
+
+/// `PUT /queues/{queue}`
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct QueueBounds {
+    /// `max_running`
+    pub max_running: Option<u32>,
+    /// `reserve`
+    pub reserve: Option<ReserveBounds>,
+    /// `max_depth`
+    pub max_depth: Option<i64>,
+}
+
+/// `reserve` of a queue: leaves some of its `max_running` to others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReserveBounds {
+    /// `slots`
+    pub slots: u32,
+    /// `from_priority` as a number.
+    pub from_priority: u8,
+}
+
+/// `POST /queues/{queue}/pause`
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pause {
+    /// `reason`
+    pub reason: String,
+    /// `by`
+    pub by: Option<String>,
+}
+
+/// `POST /queues/{queue}/resume`
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resume {
+    /// `reason`
+    pub reason: Option<String>,
+}
+
+/// `POST /queues/{queue}/drain`
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Drain {
+    /// `reason`
+    pub reason: Option<String>,
+    /// `by`
+    pub by: Option<String>,
+}

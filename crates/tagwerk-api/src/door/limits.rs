@@ -62,6 +62,10 @@ pub struct DoorLimits {
     pub claim_jobs: RangeInclusive<u32>,
     /// Queues or types that one claim names.
     pub claim_names_max: usize,
+    /// `max_running` of a queue.
+    pub queue_max_running: RangeInclusive<u32>,
+    /// `max_depth` of a queue.
+    pub queue_max_depth: RangeInclusive<i64>,
     /// `limit` of a list.
     pub list_page: RangeInclusive<u32>,
 }
@@ -108,6 +112,8 @@ impl DoorLimits {
             reports_max: 1000,
             claim_jobs: 1..=1000,
             claim_names_max: 100,
+            queue_max_running: 1..=1_000_000,
+            queue_max_depth: 1..=1_000_000_000,
             list_page: 1..=1000,
         }
     }

@@ -16,15 +16,20 @@ use crate::Seconds;
 use crate::door::{DoorLimits, TextRule};
 
 /// Bodies in which an unknown field is an error, with everything below them that only they use.
-const CLOSED: [&str; 11] = [
+const CLOSED: [&str; 16] = [
     "BulkClaimRequest",
     "BulkEnqueueRequest",
     "CancelRequest",
     "CheckpointRequest",
     "ClaimRequest",
     "DiscardRequest",
+    "DrainRequest",
     "EnqueueRequest",
     "ForceFailRequest",
+    "PauseRequest",
+    "QueueSettings",
+    "Reserve",
+    "ResumeRequest",
     "RetryRequest",
     "RetrySettings",
     "Subject",
@@ -106,6 +111,9 @@ fn of_field(limits: &DoorLimits, schema: &str, field: &str) -> Value {
         (_, "traceparent") => text(limits.traceparent_rule()),
         (_, "request_id") => text(limits.request_rule()),
         (_, "reason" | "note" | "owner") => text(limits.prose_rule()),
+        ("QueueSettings", "max_running") | ("Reserve", "slots") => count(&limits.queue_max_running),
+        ("QueueSettings", "max_depth") => whole(&limits.queue_max_depth),
+        (_, "by") => text(limits.by_rule()),
         (_, "max_retries") => count(&limits.max_retries),
         (_, "max_lease_losses") => count(&limits.max_lease_losses),
         (_, "payload_max_bytes") => count(&limits.payload_sizes()),

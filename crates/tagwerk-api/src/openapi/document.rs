@@ -88,9 +88,19 @@ fn operation(route: &Route, limits: &DoorLimits) -> Value {
     operation
 }
 
-/// Reports, cancel and type settings have no field that must be there, so an empty body will do.
+/// Reports, cancel, settings and most controls of queues have no field that must be there, so an empty body will do.
 fn is_body_required(route: &Route) -> bool {
-    !matches!(route.id, "complete" | "fail" | "release" | "cancel" | "put_type")
+    !matches!(
+        route.id,
+        "complete"
+            | "fail"
+            | "release"
+            | "cancel"
+            | "put_type"
+            | "put_queue"
+            | "resume_queue"
+            | "drain_queue"
+    )
 }
 
 /// `id` of `/jobs/{id}`.

@@ -62,6 +62,8 @@ pub(super) const ROUTES: &[Route] = &[
             Code::Duplicate,
             Code::IdempotencyKeyReused,
             Code::IdempotencyKeyConflict,
+            Code::QueueFull,
+            Code::QueueDraining,
         ],
         ..Route::EMPTY
     },

@@ -17,7 +17,7 @@ const REVIEW_FILTERS: &[Param] = &[
     param("after", ParamKind::Integer, "Ids above this one: `next` of the page before."),
 ];
 
-const NAME_PAGE: &[Param] =
+pub(super) const NAME_PAGE: &[Param] =
     &[LIMIT, param("after", ParamKind::Text, "Names after this one: `next` of the page before.")];
 
 /// An operator's call about one job.
@@ -157,16 +157,6 @@ pub(super) const ROUTES: &[Route] = &[
         about: "Touches no job.",
         answers: &[answer(200, "The type without settings.", "TypeInfo", examples::type_info_bare)],
         problems: &[Code::TypeNotFound],
-        ..Route::EMPTY
-    },
-    Route {
-        path: "/queues",
-        id: "list_queues",
-        group: Group::Operating,
-        summary: "List queues",
-        about: "What waits in each, since when, and when a worker last asked.",
-        params: NAME_PAGE,
-        answers: &[answer(200, "A page of queues.", "QueueList", examples::queue_list)],
         ..Route::EMPTY
     },
     Route {

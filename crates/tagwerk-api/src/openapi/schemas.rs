@@ -46,6 +46,10 @@ fn requests(found: &mut Found) {
     add::<request::DiscardRequest>(found);
     add::<request::ForceFailRequest>(found);
     add::<request::TypeSettings>(found);
+    add::<request::QueueSettings>(found);
+    add::<request::PauseRequest>(found);
+    add::<request::ResumeRequest>(found);
+    add::<request::DrainRequest>(found);
 }
 
 fn answers(found: &mut Found) {
@@ -67,6 +71,7 @@ fn answers(found: &mut Found) {
     add::<answer::HeartbeatAnswer>(found);
     add::<answer::BulkHeartbeatAnswer>(found);
     add::<answer::ReportBulkAnswer>(found);
+    add::<answer::QueueInfo>(found);
     add::<answer::QueueList>(found);
     add::<answer::TypeInfo>(found);
     add::<answer::TypeList>(found);

@@ -79,6 +79,8 @@ codes! {
         "Types without settings use the server's defaults; PUT /types/{type} makes some.";
     UnknownType = "unknown-type" 422 never "Unknown type",
         "The server takes only types with settings (types.strict). Correct the name, or make it known: PUT /types/{type}.";
+    QueueNotFound = "queue-not-found" 404 never "No such queue",
+        "Nobody has used this queue, and nothing is said about it; the first job or PUT /queues/{queue} makes it.";
     MethodNotAllowed = "method-not-allowed" 405 never "Method not allowed",
         "Use a method that the header Allow lists.";
     RequestTimeout = "request-timeout" 408 again "Request too slow",
@@ -123,6 +125,16 @@ codes! {
         "A completed job stays completed; nothing was changed.";
     VersionChanged = "version-changed" 409 never "Job changed meanwhile",
         "Look at the job again, then repeat with its current_version if that is still right.";
+    ReasonRequired = "reason-required" 409 never "Paused for several reasons",
+        "Name the reason that is to be lifted; the detail lists them.";
+    PauseNotFound = "pause-not-found" 409 never "Not paused for this reason",
+        "The queue stays paused for other reasons; the detail lists them.";
+    TooManyPauses = "too-many-pauses" 409 never "Paused for too many reasons",
+        "Lift some of the reasons first; GET /queues/{queue} lists them.";
+    QueueFull = "queue-full" 429 again "Queue full",
+        "Nothing was stored. Send it again after Retry-After, when some of its jobs are done.";
+    QueueDraining = "queue-draining" 503 again "Queue takes no new jobs",
+        "Nothing was stored. An operator is draining this queue; send it again after Retry-After.";
     TooManyWaiting = "too-many-waiting" 429 again "Too many waiting claims",
         "Claim again after Retry-After, or without wait_seconds.";
     Overloaded = "overloaded" 503 again "Server overloaded",

@@ -14,6 +14,7 @@ mod max_age;
 mod names;
 mod operate;
 mod properties;
+mod queue;
 mod rate;
 mod report;
 mod retention;

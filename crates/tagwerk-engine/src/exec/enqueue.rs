@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use tagwerk_core::idempotency::{self, OnDuplicate, OnMismatch, Standing};
 use tagwerk_core::{Action, Answer, Event, Job, JobId, NewJob, Timestamp, limits};
 
+use super::queues::{self, Admitted};
 use crate::command::{BulkMode, Enqueue, EnqueueJob, Enqueued, MaxAge, Refusal, Start};
 use crate::exec::admit::{self, Admission};
 use crate::exec::supersede;
@@ -46,12 +47,19 @@ pub(crate) fn enqueue(work: &mut Work<'_>, request: &Enqueue) -> StoreResult<Vec
     let keys: Vec<&str> = request.jobs.iter().filter_map(|job| job.key.as_deref()).collect();
     work.load_keys(&keys)?;
     let mut created_here: HashMap<&str, usize> = HashMap::new();
+    let mut admitted = Admitted::default();
     let mut verdicts = Vec::with_capacity(request.jobs.len());
     let mut admission = Admission::default();
     for (index, job) in request.jobs.iter().enumerate() {
         let mut verdict = judge(work, request, (job, &created_here))?;
         if verdict.stores(job)
             && let Some(refusal) = admission.refusal(work.env, job)
+        {
+            verdict = Verdict::Refused(refusal);
+        }
+        if !work.env.queues.is_empty()
+            && matches!(verdict, Verdict::Create)
+            && let Some(refusal) = queues::admit(work, job, &mut admitted)?
         {
             verdict = Verdict::Refused(refusal);
         }
@@ -202,6 +210,7 @@ fn create(work: &mut Work<'_>, jobs: &[&EnqueueJob]) -> StoreResult<Vec<JobId>> 
     let names: Vec<(&str, &str)> =
         jobs.iter().zip(&settings).map(|(job, set)| (queue_of(job, set), &*job.kind)).collect();
     let lanes = lanes_of(work, jobs, &names)?;
+    work.note_lanes(&lanes);
     let first = work.tx.next_ids(jobs.len())?;
     let mut ids = Vec::with_capacity(jobs.len());
     for (offset, ((job, set), lane)) in (0..).zip(jobs.iter().zip(settings).zip(lanes)) {
@@ -243,6 +252,7 @@ fn unknown_limit(work: &Work<'_>, job: &EnqueueJob) -> Option<Refusal> {
     Some(Refusal::UnknownLimit { name: unknown.name.clone(), known })
 }
 
+/// The queue of a new job: job, type, server.
 pub(crate) fn queue_of<'j>(job: &'j EnqueueJob, settings: &'j TypeSettings) -> &'j str {
     job.queue.as_deref().or(settings.queue.as_deref()).unwrap_or(limits::QUEUE_DEFAULT)
 }

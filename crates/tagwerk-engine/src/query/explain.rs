@@ -3,7 +3,7 @@
 use tagwerk_core::{AttemptEnd, Status, Timestamp, limits, overdue};
 
 use crate::engine::Vitals;
-use crate::row::JobRow;
+use crate::row::{JobRow, QueueRow};
 use crate::store::{Read, StoreResult};
 
 /// Kind of a reason. A closed list: programs may match on it.
@@ -27,6 +27,8 @@ pub enum WhyKind {
     Expired,
     /// No worker that would take it has asked lately.
     NoWorker,
+    /// An operator has paused its queue.
+    QueuePaused,
     /// The server is shutting down and hands out nothing.
     Draining,
     /// It failed and waits for a person or an API call.
@@ -108,6 +110,8 @@ fn pending(read: &mut dyn Read, row: &JobRow, at: (&Vitals, Timestamp)) -> Store
         }]);
     }
     let mut reasons = Vec::new();
+    let said = read.queue_rows()?.into_iter().find(|queue| *queue.name == *row.lane.queue);
+    reasons.extend(said.iter().flat_map(paused));
     if job.available_at > now {
         reasons.push(not_due(read, row)?);
     }
@@ -125,6 +129,20 @@ fn pending(read: &mut dyn Read, row: &JobRow, at: (&Vitals, Timestamp)) -> Store
         reasons.push(ready(read, row, now)?);
     }
     Ok(reasons)
+}
+
+/// All reasons for which a queue is paused.
+fn paused(queue: &QueueRow) -> impl Iterator<Item = Why> + use<'_> {
+    queue.paused.iter().map(|pause| {
+        let by = pause.by.as_ref().map_or_else(String::new, |by| format!(" by {by}"));
+        Why {
+            kind: WhyKind::QueuePaused,
+            detail: format!("Queue {} was paused{by}: {}.", queue.name, pause.reason.trim_end_matches('.')),
+            since: Some(pause.at),
+            until: None,
+            freed_by: "resume of the queue, for each reason",
+        }
+    })
 }
 
 fn ready(read: &mut dyn Read, row: &JobRow, now: Timestamp) -> StoreResult<Why> {

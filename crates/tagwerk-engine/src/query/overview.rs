@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use tagwerk_core::{JobId, Timestamp, limits};
 
 use crate::registry::{ALL_QUEUES, Registry, WorkerSeen};
-use crate::row::{JobRow, Tally, TypeSettings};
+use crate::row::{JobRow, QueueRow, Tally, TypeSettings};
 use crate::store::{LaneReady, Read, StoreResult};
 
 /// Everything about the whole store.
@@ -29,6 +29,8 @@ pub struct QueueView {
     pub oldest_ready: Option<Timestamp>,
     /// When somebody last asked it for a job.
     pub last_claim_at: Option<Timestamp>,
+    /// What is said about it.
+    pub said: QueueRow,
 }
 
 /// A type.
@@ -65,7 +67,7 @@ pub fn overview(read: &mut dyn Read, now: Timestamp) -> StoreResult<Overview> {
     Ok(Overview { tally, oldest_ready })
 }
 
-/// All queues that ever had a job or a claim, by name.
+/// All queues that ever had a job or a claim or about which something was said, by name.
 pub fn queues(read: &mut dyn Read, registry: &Registry, now: Timestamp) -> StoreResult<Vec<QueueView>> {
     let stored: BTreeMap<String, Option<Timestamp>> = read.queues()?.into_iter().collect();
     let any = stored.get(ALL_QUEUES).copied().flatten();
@@ -77,12 +79,18 @@ pub fn queues(read: &mut dyn Read, registry: &Registry, now: Timestamp) -> Store
     for (lane, tally) in read.ledger()? {
         all.entry(lane.queue.to_string()).or_default().merge(&tally);
     }
+    let mut said: BTreeMap<String, QueueRow> =
+        read.queue_rows()?.into_iter().map(|row| (row.name.clone(), row)).collect();
+    for queue in said.keys() {
+        all.entry(queue.clone()).or_default();
+    }
     let ready = read.ready(now)?;
     Ok(all
         .into_iter()
         .map(|(queue, tally)| QueueView {
             oldest_ready: oldest(&ready, |lane| *lane.lane.queue == *queue),
             last_claim_at: registry.last_claim(&queue).max(stored.get(&queue).copied().flatten()).max(any),
+            said: said.remove(&queue).unwrap_or_else(|| QueueRow::plain(&queue)),
             queue,
             tally,
         })

@@ -25,6 +25,7 @@ pub mod lanes;
 pub mod ledger;
 pub mod lists;
 pub mod order;
+pub mod queues;
 pub mod retention;
 pub mod rows;
 pub mod settings;
@@ -244,6 +245,14 @@ macro_rules! conformance_tests {
                 settings_are_overwritten_and_deleted,
                 the_mark_of_service_is_what_was_written_last,
                 f045_queues_are_known_with_their_last_claim,
+            }
+            queues {
+                f095_what_is_said_about_queues_comes_back,
+                what_is_said_is_overwritten_as_a_whole,
+                f096_nothing_of_a_paused_queue_is_claimable,
+                a_pause_that_rolls_back_holds_nothing,
+                the_next_due_time_passes_over_paused_queues,
+                the_depth_of_a_queue_is_in_its_ledger,
             }
             snapshots {
                 a_snapshot_shows_what_was_committed_when_it_was_made,

@@ -13,6 +13,7 @@ mod handle;
 mod limits;
 mod operators;
 mod overviews;
+mod queues;
 mod reports;
 mod retention;
 mod rig;

@@ -2,14 +2,16 @@
 
 use rusqlite::params;
 use tagwerk_core::{JobId, Status, Timestamp};
-use tagwerk_engine::row::{ActionRow, AttemptRow, FullJob, JobRow, KeyRow, Lane, Tally, TypeSettings};
+use tagwerk_engine::row::{
+    ActionRow, AttemptRow, FullJob, JobRow, KeyRow, Lane, QueueRow, Tally, TypeSettings,
+};
 use tagwerk_engine::store::{
     LaneReady, ListQuery, Listed, Listing, Read, StoreError, StoreFacts, StoreResult,
 };
 
 use crate::cells::Cells;
 use crate::codec::job::{Decoder, Depth};
-use crate::codec::{attempt, detail, key, settings};
+use crate::codec::{attempt, detail, key, queue, settings};
 use crate::error::{Fail, Res, store_error};
 use crate::figures;
 use crate::open::beside;
@@ -236,6 +238,10 @@ impl Read for Snapshot<'_> {
 
     fn types(&mut self) -> StoreResult<Vec<(String, TypeSettings)>> {
         Ok(settings::read_all(self.view()?.conn)?)
+    }
+
+    fn queue_rows(&mut self) -> StoreResult<Vec<QueueRow>> {
+        Ok(queue::read_all(self.view()?.conn)?)
     }
 
     fn queues(&mut self) -> StoreResult<Vec<(String, Option<Timestamp>)>> {

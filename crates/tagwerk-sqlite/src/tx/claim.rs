@@ -74,7 +74,7 @@ fn alike(first: &ClaimQuery<'_>, queries: &[ClaimQuery<'_>]) -> usize {
 
 /// Answers one wish, and moves the heads past what was given.
 fn answer(writer: &mut Writer, now: i64, query: &ClaimQuery<'_>) -> Res<Vec<JobRow>> {
-    let matched = classes_of(&writer.lanes, query.filter);
+    let matched = writer.paused.leave_out(&writer.lanes, classes_of(&writer.lanes, query.filter));
     if writer.book.special.concerns(matched.as_deref()) {
         return gated::answer(writer, now, (query, matched));
     }
@@ -307,8 +307,8 @@ const TIMERS_SCAN: usize = 1_000;
 
 /// When time alone may make something claimable for a filter. Heads may be early, so the best is looked up.
 pub(super) fn next_due(writer: &mut Writer, now: i64, filter: &Filter) -> Res<Option<i64>> {
-    let Writer { conn, lanes, book, gates, .. } = writer;
-    let classes = classes_of(lanes, filter);
+    let Writer { conn, lanes, book, gates, paused, .. } = writer;
+    let classes = paused.leave_out(lanes, classes_of(lanes, filter));
     let mut earliest: Option<i64> = None;
     // What is due says nothing about what is due later in the same level. Special lanes with something due wait behind a
     // limit, which their later rows do as well.

@@ -30,6 +30,7 @@ pub(crate) fn body(data: &[u8]) {
         "complete" | "fail" | "release" | "heartbeat" | "checkpoint" => seen.reports(call),
         "report_bulk" | "heartbeat_bulk" => seen.bulk_reports(call),
         "cancel" | "retry" | "discard" | "force_fail" | "put_type" => seen.operators(call),
+        "put_queue" | "pause_queue" | "resume_queue" | "drain_queue" => seen.queues(call),
         _ => {}
     }
 }
@@ -164,6 +165,40 @@ impl Seen<'_> {
                 let Some(read) = accepted(door.type_settings(job_type, body)) else { return };
                 keeps_type_limits(limits, &read);
                 door.type_settings(job_type, &written::type_settings(&read)) == Ok(read)
+            }
+        };
+        assert!(again, "what was accepted is read differently when it is written again");
+    }
+
+    fn queues(&self, call: &str) {
+        let (door, limits, body) = (self.door, self.limits, self.body);
+        let prose = |text: &String| assert!(!text.is_empty() && text.len() <= limits.text_max_bytes);
+        let again = match call {
+            "put_queue" => {
+                let Some(read) = accepted(door.queue_settings(body)) else { return };
+                within(limits.queue_max_running.clone(), read.max_running);
+                within(limits.queue_max_depth.clone(), read.max_depth);
+                if let Some(reserve) = &read.reserve {
+                    assert!(read.max_running.is_some_and(|max| (1..max).contains(&reserve.slots)));
+                    within(0..=limits.priority_max, Some(reserve.from_priority));
+                }
+                door.queue_settings(&written::queue_settings(&read)) == Ok(read)
+            }
+            "pause_queue" => {
+                let Some(read) = accepted(door.pause(body)) else { return };
+                prose(&read.reason);
+                assert!(read.by.iter().all(|by| is_key(by, limits.key_max_bytes)));
+                door.pause(&written::said(Some(&read.reason), read.by.as_ref())) == Ok(read)
+            }
+            "resume_queue" => {
+                let Some(read) = accepted(door.resume(body)) else { return };
+                read.reason.iter().for_each(prose);
+                door.resume(&written::said(read.reason.as_ref(), None)) == Ok(read)
+            }
+            _ => {
+                let Some(read) = accepted(door.drain(body)) else { return };
+                read.reason.iter().for_each(prose);
+                door.drain(&written::said(read.reason.as_ref(), read.by.as_ref())) == Ok(read)
             }
         };
         assert!(again, "what was accepted is read differently when it is written again");

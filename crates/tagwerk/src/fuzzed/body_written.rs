@@ -4,8 +4,8 @@
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use tagwerk_api::door::{
-    Cancel, Checkpoint, Claim, Discard, ForceFail, Holder, NewJob, NewJobs, Report, ReportItem, Retry,
-    RetryFields, TypeDefaults,
+    Cancel, Checkpoint, Claim, Discard, ForceFail, Holder, NewJob, NewJobs, QueueBounds, Report, ReportItem,
+    Retry, RetryFields, TypeDefaults,
 };
 use tagwerk_api::{Json, Seconds, Time};
 
@@ -190,4 +190,20 @@ pub(super) fn type_settings(settings: &TypeDefaults) -> Vec<u8> {
     object.put("queues", settings.queues.as_ref()).put("priority_ceiling", settings.priority_ceiling);
     object.put("payload_max_bytes", settings.payload_max_bytes);
     object.put("owner", settings.owner.as_ref()).bytes()
+}
+
+/// Reason and name of somebody who says something about a queue.
+pub(super) fn said(reason: Option<&String>, by: Option<&String>) -> Vec<u8> {
+    let mut object = Object::default();
+    object.put("reason", reason).put("by", by).bytes()
+}
+
+pub(super) fn queue_settings(bounds: &QueueBounds) -> Vec<u8> {
+    let mut object = Object::default();
+    if let Some(reserve) = &bounds.reserve {
+        let mut inner = Object::default();
+        let inner = inner.put("slots", Some(reserve.slots)).put("from_priority", Some(reserve.from_priority));
+        object.raw("reserve", &inner.text());
+    }
+    object.put("max_running", bounds.max_running).put("max_depth", bounds.max_depth).bytes()
 }

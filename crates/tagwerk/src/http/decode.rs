@@ -3,8 +3,12 @@
 use tagwerk_api::door;
 use tagwerk_api::{self as api, ErrorClass, IdempotencyScope, Jitter, OnDuplicate, OnMismatch, OnUnknown};
 use tagwerk_core::limits::check::cut_text;
-use tagwerk_core::{Action, JobId, Outcome, Priority, RetryOverrides, Timestamp, limits};
-use tagwerk_engine::command::{Claim, EnqueueJob, Holder, KeyFate, MaxAge, Operate, Said, Start, WorkerCall};
+use tagwerk_core::{
+    Action, JobId, Outcome, Priority, QueueSettings, Reserve, RetryOverrides, Timestamp, limits,
+};
+use tagwerk_engine::command::{
+    Claim, EnqueueJob, Holder, KeyFate, MaxAge, Operate, QueueControl, Said, Start, WorkerCall,
+};
 use tagwerk_engine::row::{Progress, Subject, TypeSettings};
 use tagwerk_engine::store::Filter;
 
@@ -174,6 +178,19 @@ pub(super) fn type_settings(defaults: door::TypeDefaults) -> TypeSettings {
         priority_ceiling: defaults.priority_ceiling.and_then(Priority::from_value),
         payload_max_bytes: defaults.payload_max_bytes,
     }
+}
+
+/// Bounds of a queue.
+pub(super) fn queue_settings(bounds: &door::QueueBounds) -> QueueControl {
+    let reserve = bounds.reserve.as_ref().and_then(|reserve| {
+        let from_priority = Priority::from_value(reserve.from_priority)?;
+        Some(Reserve { slots: reserve.slots, from_priority })
+    });
+    QueueControl::Set(QueueSettings {
+        max_running: bounds.max_running,
+        reserve,
+        max_depth: bounds.max_depth.and_then(|depth| u64::try_from(depth).ok()),
+    })
 }
 
 fn holder(holder: door::Holder) -> Holder {

@@ -1,12 +1,11 @@
-//! Queues, workers and figures.
+//! Workers and figures.
 
 use std::sync::Arc;
 
 use axum::extract::State;
 use http::StatusCode;
 use tagwerk_api::answer::{
-    CommitStats, Counts, QueueInfo, QueueList, ServiceStats, Stats, StoreStats, Totals, WorkerInfo,
-    WorkerJob, WorkerList,
+    CommitStats, Counts, ServiceStats, Stats, StoreStats, Totals, WorkerInfo, WorkerJob, WorkerList,
 };
 use tagwerk_api::query::NamesQuery;
 use tagwerk_core::limits;
@@ -63,21 +62,6 @@ const fn totals(tally: &Tally) -> Totals {
         reviews: tally.get(Counter::Reviews),
         review_retries: tally.get(Counter::ReviewRetries),
     }
-}
-
-/// `GET /queues`
-pub(super) async fn queues(State(app): Shared, Query(query): Query) -> Answer {
-    let asked = app.door.names_query(&query)?;
-    let (registry, now) = (app.engine.vitals().registry, app.clock.now());
-    let all = app.read(move |read| query::queues(read, &registry, now)).await?;
-    let (queues, next) = page(all, &asked, |view| &view.queue);
-    let queues = queues.into_iter().map(|queue| QueueInfo {
-        counts: counts(&queue.tally),
-        oldest_ready_age_seconds: queue.oldest_ready.map(|since| view::age(since, now)),
-        last_claim_age_seconds: queue.last_claim_at.map(|at| view::age(at, now)),
-        queue: queue.queue,
-    });
-    reply::json(StatusCode::OK, &QueueList { queues: queues.collect(), next })
 }
 
 /// `GET /workers`

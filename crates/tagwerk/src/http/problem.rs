@@ -9,7 +9,7 @@ use tagwerk_api::door::nearest;
 use tagwerk_api::headers::PROBLEM_JSON;
 use tagwerk_api::problem::{Code, FieldCode, FieldError, Problem, Refusal as DoorRefusal};
 use tagwerk_core::{JobId, Rejection};
-use tagwerk_engine::command::{EngineError, Refusal};
+use tagwerk_engine::command::{EngineError, QueueRefusal, Refusal};
 use tagwerk_engine::store::StoreError;
 
 use super::view;
@@ -129,6 +129,8 @@ pub(super) fn refusal(refusal: Refusal) -> Problem {
         Refusal::NoSuchLimit(_) | Refusal::LimitInUse { .. } => {
             DoorRefusal::field("limits", FieldCode::Conflict, detail).into()
         }
+        Refusal::QueueFull { .. } => Problem::new(Code::QueueFull, detail),
+        Refusal::QueueDraining { .. } => Problem::new(Code::QueueDraining, detail),
         Refusal::Invalid { field, message } => {
             DoorRefusal::field(field, FieldCode::OutOfRange, message).into()
         }
@@ -143,6 +145,16 @@ fn unknown_type(kind: &str, known: &[String]) -> Problem {
     let code = FieldCode::UnknownValue;
     let errors = vec![FieldError::new("type".to_owned(), code, message.clone())];
     Problem { errors, ..Problem::new(Code::UnknownType, format!("type {message}")) }
+}
+
+/// What was said about a queue and refused.
+pub(super) fn queue_refusal(refusal: &QueueRefusal) -> Problem {
+    let code = match refusal {
+        QueueRefusal::SeveralReasons { .. } => Code::ReasonRequired,
+        QueueRefusal::OtherReasons { .. } => Code::PauseNotFound,
+        QueueRefusal::TooManyReasons { .. } => Code::TooManyPauses,
+    };
+    Problem::new(code, refusal.to_string())
 }
 
 /// The same with the job, where the answer is about one job only.
@@ -231,8 +243,8 @@ const fn retry_after(code: Code) -> Option<u16> {
         Code::TooManyWaiting | Code::Overloaded | Code::StoreBusy | Code::Draining | Code::RequestTimeout => {
             Some(1)
         }
-        Code::StoreFull | Code::StoreReadOnly | Code::StoreDamaged => Some(10),
-        Code::OutcomeUnknown => Some(5),
+        Code::StoreFull | Code::StoreReadOnly | Code::StoreDamaged | Code::QueueDraining => Some(10),
+        Code::OutcomeUnknown | Code::QueueFull => Some(5),
         _ => None,
     }
 }

@@ -10,7 +10,7 @@ use axum::routing::{delete, get, post, put};
 use tagwerk_api::problem::Code;
 
 use super::problem::Refused;
-use super::{App, claim, health, jobs, operate, overview, report, review, types};
+use super::{App, claim, health, jobs, operate, overview, queues, report, review, types};
 
 /// Makes the router, and for tests the list of what is in it.
 macro_rules! routes {
@@ -54,7 +54,13 @@ routes! {
     get    "/types/{type}"          => types::get;
     put    "/types/{type}"          => types::put;
     delete "/types/{type}"          => types::delete;
-    get    "/queues"                => overview::queues;
+    get    "/queues"                => queues::list;
+    get    "/queues/{queue}"        => queues::get;
+    put    "/queues/{queue}"        => queues::put;
+    post   "/queues/{queue}/pause"  => queues::pause;
+    post   "/queues/{queue}/resume" => queues::resume;
+    post   "/queues/{queue}/drain"  => queues::drain;
+    post   "/queues/{queue}/open"   => queues::open;
     get    "/workers"               => overview::workers;
     get    "/stats"                 => overview::stats;
 

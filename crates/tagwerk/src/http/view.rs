@@ -5,12 +5,12 @@ mod names;
 
 use tagwerk_api::answer::{
     BulkClaimAnswer, ClaimedJob, EnqueueAnswer, Enqueued as EnqueuedView, Failure, HeartbeatAnswer, Job,
-    JobSummary, Tombstone,
+    JobSummary, QueueDrain, QueuePause, Tombstone,
 };
-use tagwerk_api::request::{Progress, RetrySettings, Subject, TypeSettings};
+use tagwerk_api::request::{self, Progress, RetrySettings, Subject, TypeSettings};
 use tagwerk_api::{Json, LeaseToken, PriorityLabel, Seconds, Time};
 use tagwerk_core::limits::check::cut_text;
-use tagwerk_core::{JobId, Priority, RetryOverrides, Timestamp, limits};
+use tagwerk_core::{Drain, JobId, Pause, Priority, QueueSettings, RetryOverrides, Timestamp, limits};
 use tagwerk_engine::command::{ClaimAnswer, Claimed, Enqueued};
 use tagwerk_engine::row::{self, FullJob};
 
@@ -198,6 +198,28 @@ pub(super) fn type_settings(settings: row::TypeSettings) -> TypeSettings {
 
 const fn level(priority: Priority) -> tagwerk_api::request::Priority {
     tagwerk_api::request::Priority::Number(priority.value())
+}
+
+/// Bounds of a queue.
+pub(super) fn queue_settings(settings: &QueueSettings) -> request::QueueSettings {
+    request::QueueSettings {
+        max_running: settings.max_running,
+        reserve: settings.reserve.map(|reserve| request::Reserve {
+            slots: reserve.slots,
+            from_priority: level(reserve.from_priority),
+        }),
+        max_depth: settings.max_depth.map(|depth| i64::try_from(depth).unwrap_or(i64::MAX)),
+    }
+}
+
+/// A reason for a pause.
+pub(super) fn pause(pause: Pause) -> QueuePause {
+    QueuePause { reason: pause.reason, by: pause.by, since: time(pause.at) }
+}
+
+/// Why producers are refused.
+pub(super) fn drain(drain: Drain) -> QueueDrain {
+    QueueDrain { reason: drain.reason, by: drain.by, since: time(drain.at) }
 }
 
 /// Progress as it was reported.

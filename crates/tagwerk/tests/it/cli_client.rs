@@ -8,9 +8,9 @@ use tagwerk_client::api::problem::Code;
 use tagwerk_client::api::query::{AttemptsQuery, DeleteQuery, JobsQuery, NamesQuery, ReviewQuery};
 use tagwerk_client::api::request::{
     BulkClaimRequest, BulkEnqueueRequest, BulkHeartbeatRequest, CancelRequest, CheckpointRequest,
-    ClaimRequest, CompleteRequest, DiscardRequest, EnqueueRequest, FailRequest, ForceFailRequest,
-    HeartbeatRequest, HeldLease, Progress, ReleaseRequest, ReportBulkRequest, ReportEntry, RetryRequest,
-    TypeSettings,
+    ClaimRequest, CompleteRequest, DiscardRequest, DrainRequest, EnqueueRequest, FailRequest,
+    ForceFailRequest, HeartbeatRequest, HeldLease, PauseRequest, Progress, QueueSettings, ReleaseRequest,
+    ReportBulkRequest, ReportEntry, ResumeRequest, RetryRequest, TypeSettings,
 };
 use tagwerk_client::api::{ErrorClass, Json, LeaseToken, ReportOutcome, Seconds, Status};
 use tagwerk_client::{Client, Error};
@@ -144,6 +144,25 @@ async fn operators() {
 }
 
 #[tokio::test]
+async fn queues() {
+    let server = Server::start();
+    let client = Client::new(&server.url()).expect("a client");
+    assert_eq!(client.queue("q").await.expect_err("nobody used it").code(), Some(Code::QueueNotFound));
+    let bounds = QueueSettings { max_depth: Some(1), ..QueueSettings::default() };
+    assert_eq!(client.put_queue("q", &bounds).await.expect("the queue").value.settings, bounds);
+    let pause = PauseRequest { reason: "deploy".to_owned(), by: Some("ann".to_owned()) };
+    let paused = client.pause("q", &pause).await.expect("the queue").value.paused;
+    assert_eq!((paused[0].reason.as_str(), paused[0].by.as_deref()), ("deploy", Some("ann")));
+    let other = ResumeRequest { reason: Some("other".to_owned()) };
+    let refused = client.resume("q", &other).await.expect_err("another reason");
+    assert_eq!(refused.code(), Some(Code::PauseNotFound));
+    assert!(client.resume("q", &ResumeRequest::default()).await.expect("the queue").value.paused.is_empty());
+    assert!(client.drain("q", &DrainRequest::default()).await.expect("the queue").value.drained);
+    assert_eq!(client.open("q").await.expect("the queue").value.draining, None);
+    assert_eq!(client.queue("q").await.expect("the queue").value.settings, bounds);
+}
+
+#[tokio::test]
 async fn the_server_itself() {
     let server = Server::start();
     let client = Client::new(&server.url()).expect("a client");
@@ -182,12 +201,18 @@ const CALLS: &[&str] = &[
     "get /metrics",
     "get /openapi.json",
     "get /queues",
+    "get /queues/{queue}",
     "get /readyz",
     "get /review",
     "get /stats",
     "get /types",
     "get /types/{type}",
     "get /workers",
+    "post /queues/{queue}/drain",
+    "post /queues/{queue}/open",
+    "post /queues/{queue}/pause",
+    "post /queues/{queue}/resume",
+    "put /queues/{queue}",
     "post /jobs",
     "post /jobs/bulk",
     "post /jobs/claim",

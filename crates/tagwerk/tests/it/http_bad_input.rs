@@ -193,7 +193,6 @@ fn ids_and_paths_that_do_not_exist() {
         "/alerts",
         "/audit",
         "/events",
-        "/queues/default",
         "/review/groups",
         "/jobs/%FF",
         "/%2e%2e/",
@@ -203,7 +202,7 @@ fn ids_and_paths_that_do_not_exist() {
     }
     for path in [
         "/workers/quiet",
-        "/queues/default/pause",
+        "/queues/default/close",
         "/jobs/1/unblock",
         "/jobs/1/effects/x/begin",
         "/operations",

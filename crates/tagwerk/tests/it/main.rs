@@ -31,6 +31,7 @@ mod http_who;
 mod keys;
 mod matrix;
 mod process;
+mod queues;
 mod races;
 mod semantics;
 mod server;

@@ -3,12 +3,14 @@
 use serde_json::Value;
 
 use super::{ID, at, seconds, settings, value, worker};
-use crate::Seconds;
 use crate::answer::{
-    CommitStats, Counts, Livez, QueueInfo, QueueList, Readyz, ReadyzCheck, ServiceStats, Stats, StoreStats,
-    Totals, TypeInfo, TypeList, WorkerInfo, WorkerJob, WorkerList,
+    CommitStats, Counts, Livez, QueueInfo, QueueList, QueuePause, Readyz, ReadyzCheck, ServiceStats, Stats,
+    StoreStats, Totals, TypeInfo, TypeList, WorkerInfo, WorkerJob, WorkerList,
 };
-use crate::request::TypeSettings;
+use crate::request::{
+    DrainRequest, PauseRequest, Priority, QueueSettings, Reserve, ResumeRequest, TypeSettings,
+};
+use crate::{PriorityLabel, Seconds};
 
 const COUNTS: Counts =
     Counts { enqueued: 120, pending: 4, running: 2, completed: 100, failed: 1, cancelled: 3, pruned: 10 };
@@ -35,14 +37,50 @@ pub(in crate::openapi) fn type_list() -> Value {
     value(&TypeList { types: vec![typeinfo(Some(settings()))], next: None })
 }
 
-pub(in crate::openapi) fn queue_list() -> Value {
-    let queue = QueueInfo {
+fn queue() -> QueueInfo {
+    QueueInfo {
         queue: "mail".to_owned(),
         counts: COUNTS,
         oldest_ready_age_seconds: Some(Seconds::from_ms(250)),
         last_claim_age_seconds: Some(seconds(1)),
-    };
-    value(&QueueList { queues: vec![queue], next: None })
+        settings: bounds(),
+        paused: vec![QueuePause {
+            reason: "CRM maintenance".to_owned(),
+            by: Some("ann".to_owned()),
+            since: at(30),
+        }],
+        draining: None,
+        drained: false,
+    }
+}
+
+fn bounds() -> QueueSettings {
+    let reserve = Reserve { slots: 1, from_priority: Priority::Label(PriorityLabel::Critical) };
+    QueueSettings { max_running: Some(4), reserve: Some(reserve), max_depth: Some(100_000) }
+}
+
+pub(in crate::openapi) fn queue_info() -> Value {
+    value(&queue())
+}
+
+pub(in crate::openapi) fn queue_list() -> Value {
+    value(&QueueList { queues: vec![queue()], next: None })
+}
+
+pub(in crate::openapi) fn queue_settings() -> Value {
+    value(&bounds())
+}
+
+pub(in crate::openapi) fn pause() -> Value {
+    value(&PauseRequest { reason: "CRM maintenance".to_owned(), by: Some("ann".to_owned()) })
+}
+
+pub(in crate::openapi) fn resume() -> Value {
+    value(&ResumeRequest { reason: Some("CRM maintenance".to_owned()) })
+}
+
+pub(in crate::openapi) fn drain() -> Value {
+    value(&DrainRequest { reason: Some("moving to another server".to_owned()), by: Some("ann".to_owned()) })
 }
 
 pub(in crate::openapi) fn worker_list() -> Value {

@@ -51,7 +51,10 @@ fn first_in_line(
     let (mut rows, mut bytes) = (Vec::new(), 0);
     let passing = state.in_claim_order().filter(|row| {
         let id = row.job.id;
-        super::tx::is_claimable(row, now) && query.filter.matches(&row.lane) && !query.skip.contains(&id)
+        super::tx::is_claimable(row, now)
+            && query.filter.matches(&row.lane)
+            && !state.is_paused(&row.lane.queue)
+            && !query.skip.contains(&id)
     });
     for row in passing.filter(|row| !given.contains(&row.job.id)).take(query.wanted) {
         bytes += row.answer_bytes();
@@ -78,6 +81,7 @@ fn best<'a>(
         let id = row.job.id;
         super::tx::is_claimable(row, now)
             && query.filter.matches(&row.lane)
+            && !state.is_paused(&row.lane.queue)
             && !query.skip.contains(&id)
             && !given.contains(&id)
             && row.lane.limits().iter().all(|limit| open.contains(limit))
@@ -133,7 +137,8 @@ fn start(state: &mut State, row: &JobRow, now: Timestamp) {
 
 /// When time alone may make something claimable.
 pub(super) fn next_due(state: &State, now: Timestamp, filter: &Filter) -> Option<Timestamp> {
-    let passing = || state.in_claim_order().filter(|row| filter.matches(&row.lane));
+    let passes = |row: &&JobRow| filter.matches(&row.lane) && !state.is_paused(&row.lane.queue);
+    let passing = || state.in_claim_order().filter(passes);
     let later = passing()
         .filter(|row| row.job.available_at > now)
         .filter(|row| !waits_in_lane(state, row, now))

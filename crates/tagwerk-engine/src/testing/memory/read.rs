@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tagwerk_core::{JobId, Status, Timestamp};
 
 use super::state::{Record, State, place};
-use crate::row::{ActionRow, AttemptRow, FullJob, JobRow, KeyRow, Lane, Tally, TypeSettings};
+use crate::row::{ActionRow, AttemptRow, FullJob, JobRow, KeyRow, Lane, QueueRow, Tally, TypeSettings};
 use crate::store::{LaneReady, ListQuery, Listed, Listing, Read, StoreFacts, StoreResult};
 
 /// What was committed when it was made.
@@ -105,9 +105,14 @@ impl Read for MemoryRead {
         Ok(self.state.types.iter().map(|(kind, settings)| (kind.clone(), settings.clone())).collect())
     }
 
+    fn queue_rows(&mut self) -> StoreResult<Vec<QueueRow>> {
+        Ok(self.state.queue_rows())
+    }
+
     fn queues(&mut self) -> StoreResult<Vec<(String, Option<Timestamp>)>> {
         let of_lanes = self.state.lanes.keys().map(|(queue, _)| (queue.to_string(), None));
         let mut queues: BTreeMap<String, Option<Timestamp>> = of_lanes.collect();
+        queues.extend(self.state.queues.keys().map(|queue| (queue.clone(), None)));
         queues.extend(self.state.claims.iter().map(|(queue, at)| (queue.clone(), Some(*at))));
         Ok(queues.into_iter().collect())
     }

@@ -11,7 +11,7 @@ use tagwerk_core::{JobId, Priority, Status, Timestamp};
 use super::cow::CowMap;
 use super::gates::Gate;
 use crate::row::{
-    ActionRow, AttemptRow, Detail, FullJob, JobRow, KeyRow, Lane, LaneId, LimitRef, Special, Tally,
+    ActionRow, AttemptRow, Detail, FullJob, JobRow, KeyRow, Lane, LaneId, LimitRef, QueueRow, Special, Tally,
     TypeSettings, VersionRow, Versioned,
 };
 use crate::store::SpecialName;
@@ -57,6 +57,8 @@ pub(super) struct State {
     pub(super) types: BTreeMap<String, TypeSettings>,
     /// The highest version of each object.
     pub(super) versions: CowMap<Versioned, VersionRow>,
+    /// What was ever said about queues.
+    pub(super) queues: BTreeMap<String, QueueRow>,
     /// Last claim by queue.
     pub(super) claims: BTreeMap<String, Timestamp>,
     /// Until when somebody has certainly served.
@@ -111,6 +113,7 @@ impl Default for State {
             ledger: BTreeMap::new(),
             types: BTreeMap::new(),
             versions: CowMap::default(),
+            queues: BTreeMap::new(),
             claims: BTreeMap::new(),
             served_until: None,
         }
@@ -156,6 +159,16 @@ impl State {
             change(Arc::make_mut(&mut record.history));
             self.jobs.insert(id, Arc::new(record));
         }
+    }
+
+    /// What is said about queues.
+    pub(super) fn queue_rows(&self) -> Vec<QueueRow> {
+        self.queues.values().filter(|row| !row.is_plain()).cloned().collect()
+    }
+
+    /// Whether the jobs of this queue are held back.
+    pub(super) fn is_paused(&self, queue: &str) -> bool {
+        self.queues.get(queue).is_some_and(|row| !row.paused.is_empty())
     }
 
     /// Takes a job out.

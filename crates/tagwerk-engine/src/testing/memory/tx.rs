@@ -12,8 +12,8 @@ use super::faults::{Faults, Point};
 use super::gates;
 use super::state::{History, Record, State, running_lease};
 use crate::row::{
-    ActionRow, AttemptRow, Detail, JobRow, KeyRow, KeyWrite, Lane, LaneId, LimitRef, LimitRow, LimitUse,
-    Tally, TypeSettings, VersionRow, VersionWrite, Versioned,
+    ActionRow, AttemptRow, Counter, Detail, JobRow, KeyRow, KeyWrite, Lane, LaneId, LimitRef, LimitRow,
+    LimitUse, QueueRow, Tally, TypeSettings, VersionRow, VersionWrite, Versioned,
 };
 use crate::store::{
     Change, ClaimQuery, Filter, Found, Insert, OldPayload, PayloadWrite, Prunable, PruneQuery, SpecialName,
@@ -406,6 +406,27 @@ impl Tx for MemoryTx<'_> {
             }
         }
         Ok(())
+    }
+
+    fn queue_rows(&mut self) -> StoreResult<Vec<QueueRow>> {
+        self.reach(Point::Method("queue_rows"))?;
+        Ok(self.state.queue_rows())
+    }
+
+    fn put_queue(&mut self, row: &QueueRow) -> StoreResult<()> {
+        self.reach(Point::Method("put_queue"))?;
+        self.state.queues.insert(row.name.clone(), row.clone());
+        Ok(())
+    }
+
+    fn depth(&mut self, queue: &str) -> StoreResult<Vec<(LaneId, i64)>> {
+        self.reach(Point::Method("depth"))?;
+        let lanes = self.state.lanes.values().filter(|lane| *lane.queue == *queue);
+        let depth = |lane: &Lane| {
+            let tally = self.state.ledger.get(&lane.id).copied().unwrap_or_default();
+            (lane.id, tally.get(Counter::Pending) + tally.get(Counter::Running))
+        };
+        Ok(lanes.map(depth).collect())
     }
 
     fn served_until(&mut self) -> StoreResult<Option<Timestamp>> {

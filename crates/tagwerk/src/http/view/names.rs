@@ -153,6 +153,7 @@ pub(super) const fn why(kind: WhyKind) -> api::ExplainKind {
         WhyKind::CancelRequested => api::ExplainKind::CancelRequested,
         WhyKind::Expired => api::ExplainKind::Expired,
         WhyKind::NoWorker => api::ExplainKind::NoWorker,
+        WhyKind::QueuePaused => api::ExplainKind::QueuePaused,
         WhyKind::Draining => api::ExplainKind::Draining,
         WhyKind::InReview => api::ExplainKind::InReview,
         WhyKind::Completed => api::ExplainKind::Completed,

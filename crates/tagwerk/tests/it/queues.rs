@@ -1,0 +1,196 @@
+//! Pause, bounds and drain of queues at the real binary.
+
+use serde_json::{Value, json};
+
+use crate::server::Server;
+use crate::support::{id_of, in_parallel};
+
+fn say(server: &Server, call: &str, body: &Value) -> Value {
+    server.post(&format!("/queues/mail/{call}"), body).expect(200)
+}
+
+fn put(server: &Server, bounds: &Value) -> Value {
+    server.put("/queues/mail", bounds).expect(200)
+}
+
+fn mail() -> Value {
+    json!({"type": "send", "queue": "mail"})
+}
+
+fn claim(server: &Server) -> Value {
+    server.post("/jobs/claim", &json!({"worker_id": "w", "queues": ["mail"], "lease_seconds": 1})).expect(200)
+}
+
+#[test]
+fn a_queue_is_shown_with_what_is_said_about_it() {
+    let server = Server::start();
+    let unknown = server.get("/queues/mail");
+    assert_eq!((unknown.status, &unknown.json()["code"]), (404, &json!("queue-not-found")));
+    let bounds = json!({"max_running": 4, "reserve": {"slots": 1, "from_priority": 30}, "max_depth": 1000});
+    assert_eq!(put(&server, &bounds)["settings"], bounds);
+    let paused = say(&server, "pause", &json!({"reason": "crm down", "by": "ann"}));
+    assert_eq!(paused["paused"][0]["reason"], "crm down");
+    assert_eq!(paused["paused"][0]["by"], "ann");
+    say(&server, "pause", &json!({"reason": "deploy"}));
+    let several = server.post("/queues/mail/resume", &json!({}));
+    assert_eq!((several.status, &several.json()["code"]), (409, &json!("reason-required")));
+    assert_eq!(
+        several.json()["detail"],
+        "queue mail is paused for several reasons; name one of: \"crm down\", \"deploy\""
+    );
+    let other = server.post("/queues/mail/resume", &json!({"reason": "depoly"}));
+    assert_eq!((other.status, &other.json()["code"]), (409, &json!("pause-not-found")));
+    let drained = say(&server, "drain", &json!({"by": "bob"}));
+    assert_eq!((&drained["draining"]["by"], &drained["drained"]), (&json!("bob"), &json!(true)));
+    let shown = server.get("/queues/mail").expect(200);
+    assert_eq!(server.get("/queues").expect(200)["queues"], json!([shown]));
+    say(&server, "resume", &json!({"reason": "deploy"}));
+    // No body at all.
+    let resumed =
+        server.client().send("POST /queues/mail/resume", &[("Content-Length", "0")], b"").expect(200);
+    assert_eq!(resumed["paused"], json!([]));
+    let opened = server.client().send("POST /queues/mail/open", &[("Content-Length", "0")], b"").expect(200);
+    assert_eq!((&opened["draining"], &opened["drained"]), (&Value::Null, &json!(false)));
+    let bare = put(&server, &json!({}));
+    assert_eq!(bare["settings"], json!({"max_running": null, "reserve": null, "max_depth": null}));
+}
+
+#[test]
+fn nonsense_about_a_queue_is_refused_with_the_field() {
+    let server = Server::start();
+    for (bounds, field) in [
+        (json!({"max_running": 0}), "max_running"),
+        (json!({"max_depth": 0}), "max_depth"),
+        (json!({"max_depth": "many"}), "max_depth"),
+        (json!({"maxdepth": 1}), "maxdepth"),
+        (json!({"reserve": {"slots": 1, "from_priority": "critical"}}), "reserve"),
+        (json!({"max_running": 2, "reserve": {"slots": 2, "from_priority": "critical"}}), "reserve"),
+        (json!({"max_running": 2, "reserve": {"slots": 1}}), "reserve.from_priority"),
+    ] {
+        let answer = server.put("/queues/mail", &bounds);
+        assert_eq!((answer.status, &answer.json()["errors"][0]["field"]), (422, &json!(field)), "{bounds}");
+    }
+    assert_eq!(server.post("/queues/mail/pause", &json!({})).status, 422);
+    assert_eq!(server.post("/queues/mail/pause", &json!({"reason": ""})).status, 422);
+    assert_eq!(server.post("/queues/no%20name/pause", &json!({"reason": "r"})).status, 422);
+    assert_eq!(server.get("/queues").expect(200)["queues"], json!([]), "nothing was made");
+}
+
+#[test]
+fn f095_f096_a_pause_survives_kill_9_and_holds_for_rescue_and_retry() {
+    let mut server = Server::start();
+    let lost = id_of(&server.post("/jobs", &mail()).expect(201));
+    let review = id_of(&server.post("/jobs", &mail()).expect(201));
+    assert_eq!(claim(&server)["id"], lost);
+    let held = claim(&server);
+    let report = json!({"lease": held["lease"], "class": "permanent"});
+    server.post(&format!("/jobs/{review}/fail"), &report).expect(200);
+    say(&server, "pause", &json!({"reason": "crm down", "by": "ann"}));
+    server.restart();
+    let shown = server.get("/queues/mail").expect(200);
+    assert_eq!(
+        (&shown["paused"][0]["reason"], &shown["paused"][0]["by"]),
+        (&json!("crm down"), &json!("ann"))
+    );
+    let version = server.get(&format!("/jobs/{review}")).expect(200)["version"].clone();
+    server.post(&format!("/jobs/{review}/retry"), &json!({"seen_version": version})).expect(200);
+    let fresh = id_of(&server.post("/jobs", &mail()).expect(201));
+    // A claim that waits beyond the end of the lost lease, its back-off and the retry gets none of them.
+    let wait = json!({"worker_id": "w", "queues": ["mail"], "wait_seconds": 4});
+    assert_eq!(server.post("/jobs/claim", &wait).expect(200), Value::Null);
+    for id in [lost, review, fresh] {
+        assert_eq!(server.get(&format!("/jobs/{id}")).expect(200)["status"], "pending", "{id}");
+        let why = server.get(&format!("/jobs/{id}/explain")).expect(200);
+        assert_eq!(why["reasons"][0]["kind"], "queue_paused");
+        assert_eq!(why["reasons"][0]["detail"], "Queue mail was paused by ann: crm down.");
+    }
+    // A claim that waits gets work as soon as the pause is lifted.
+    let waiting = std::thread::scope(|scope| {
+        let url = &server;
+        let waits = scope.spawn(move || {
+            url.post("/jobs/claim", &json!({"worker_id": "w", "queues": ["mail"], "wait_seconds": 60}))
+                .expect(200)
+        });
+        // The server only says so when asked.
+        while server.get("/stats").expect(200)["commits"]["parked_claims"] != 1 {}
+        say(&server, "resume", &json!({}));
+        waits.join().expect("no panic")
+    });
+    assert_eq!(waiting["status"], "running");
+}
+
+#[test]
+fn f097_a_drain_survives_kill_9_and_says_when_it_is_done() {
+    let mut server = Server::start();
+    let keyed = json!({"type": "send", "queue": "mail", "idempotency_key": "k"});
+    server.post("/jobs", &keyed).expect(201);
+    say(&server, "drain", &json!({"reason": "moving", "by": "ann"}));
+    server.restart();
+    let refused = server.post("/jobs", &mail());
+    assert_eq!((refused.status, &refused.json()["code"]), (503, &json!("queue-draining")));
+    assert_eq!(refused.json()["detail"], "queue mail is being drained and takes no new jobs (moving)");
+    assert_eq!((refused.header("retry-after"), &refused.json()["retryable"]), (Some("10"), &json!(true)));
+    assert_eq!(server.post("/jobs", &keyed).status, 200, "a known key is answered");
+    let other = json!({"type": "send"});
+    let bulk = server.post("/jobs/bulk", &json!({"jobs": [mail(), other]})).expect(200);
+    assert_eq!((&bulk["results"][0]["status"], &bulk["results"][1]["status"]), (&json!(503), &json!(201)));
+    let atomic = server.post("/jobs/bulk", &json!({"atomic": true, "jobs": [other, mail()]})).expect(200);
+    assert_eq!(
+        (&atomic["results"][0]["status"], &atomic["results"][1]["status"]),
+        (&json!(424), &json!(503))
+    );
+    assert_eq!(server.get("/queues/mail").expect(200)["drained"], false);
+    let held = claim(&server);
+    server.post(&format!("/jobs/{}/complete", held["id"]), &json!({"lease": held["lease"]})).expect(200);
+    assert_eq!(server.get("/queues/mail").expect(200)["drained"], true);
+    say(&server, "open", &json!({}));
+    server.post("/jobs", &mail()).expect(201);
+}
+
+/// What one producer sends at once; every fourth time all or none.
+fn items(n: usize) -> usize {
+    1 + n % 3
+}
+
+#[test]
+fn a_depth_is_never_exceeded_by_64_producers_and_nothing_is_half_stored() {
+    const DEPTH: i64 = 100;
+    let server = Server::start();
+    put(&server, &json!({"max_depth": DEPTH}));
+    let producers: Vec<usize> = (0..64).collect();
+    let stored: Vec<i64> = in_parallel(
+        (64, &producers),
+        || server.client(),
+        |client, producer| {
+            let mut stored = 0;
+            for round in 0..6 {
+                let n = items(producer + round);
+                let atomic = round % 4 == 0;
+                let body = json!({"atomic": atomic, "jobs": vec![mail(); n]});
+                let answer = client.post("/jobs/bulk", &body).expect(200);
+                let results = answer["results"].as_array().expect("results").clone();
+                let created = results.iter().filter(|result| result["status"] == 201).count();
+                let refused = results.iter().filter(|result| result["status"] == 429).count();
+                if atomic && created > 0 {
+                    assert_eq!(created, n, "half stored: {answer}");
+                } else if !atomic {
+                    assert_eq!(created + refused, n, "{answer}");
+                }
+                stored += i64::try_from(created).expect("few");
+            }
+            stored
+        },
+    );
+    assert_eq!(stored.iter().sum::<i64>(), DEPTH, "all that fit and no more");
+    let shown = server.get("/queues/mail").expect(200);
+    assert_eq!((&shown["counts"]["pending"], &shown["counts"]["enqueued"]), (&json!(DEPTH), &json!(DEPTH)));
+    let full = server.post("/jobs", &mail());
+    assert_eq!((full.status, &full.json()["code"]), (429, &json!("queue-full")));
+    assert_eq!(full.header("retry-after"), Some("5"));
+    // One that is done makes room for one.
+    let held = claim(&server);
+    assert_eq!(server.post("/jobs", &mail()).status, 429, "what runs counts");
+    server.post(&format!("/jobs/{}/complete", held["id"]), &json!({"lease": held["lease"]})).expect(200);
+    server.post("/jobs", &mail()).expect(201);
+    assert_eq!(server.post("/jobs", &mail()).status, 429);
+}
