@@ -2,7 +2,8 @@
 //!
 //! `cargo run --release -p tagwerk-sqlite --example claim_cost [-- ROWS…]` prints microseconds of the committer's thread
 //! per job for insert, claim and complete in transactions of 100 with real commits, at 10^4 and 10^6 waiting jobs unless
-//! other numbers are given. All stores are open at once and take turns, so that noise hits them alike; medians of rounds.
+//! other numbers are given. `mixed` instead of numbers: 10^4 against 10^4 beside 10^6 scheduled jobs, 10^5 more urgent ones
+//! behind 10^3 full limits and 10^5 less urgent ones of 10^4 fair keys. All stores are open at once and take turns, so that noise hits them alike; medians of rounds.
 #![expect(clippy::expect_used, reason = "an example may fail loudly")]
 
 #[path = "../tests/it/steps.rs"]
@@ -10,10 +11,11 @@ mod steps;
 
 use std::collections::BTreeMap;
 
-use steps::{Draft, add, at, attempt, detail, job_of, put, settled, take, write};
+use steps::{Draft, add, at, attempt, detail, inserts, job_of, put, settled, take, write};
+use tagwerk_core::gate::LimitSettings;
 use tagwerk_core::{Attempt, JobId, Status, Timestamp};
-use tagwerk_engine::row::{Counter, JobRow, Tally};
-use tagwerk_engine::store::{Store as _, Tx};
+use tagwerk_engine::row::{Counter, JobRow, LimitRef, Special, Tally};
+use tagwerk_engine::store::{SpecialName, Store as _, Tx};
 use tagwerk_sqlite::{Options, SqliteStore};
 use tempfile::TempDir;
 
@@ -24,10 +26,16 @@ const TYPES: [&str; 4] = ["mail", "invoice", "thumbnail", "sync"];
 const PAYLOAD_BYTES: usize = 150;
 
 fn main() {
-    let rows: Vec<usize> =
-        std::env::args().skip(1).map(|n| n.parse().expect("a number of waiting jobs")).collect();
-    let rows = if rows.is_empty() { vec![10_000, 1_000_000] } else { rows };
-    let mut lines: Vec<Line> = rows.iter().map(|n| Line::new(*n)).collect();
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let mut lines = if arguments == ["mixed"] {
+        let mut crowded = Line::new(10_000);
+        crowded.crowd();
+        vec![Line::new(10_000), crowded]
+    } else {
+        let rows = arguments.iter().map(|n| n.parse().expect("a number of waiting jobs"));
+        let rows: Vec<usize> = if arguments.is_empty() { vec![10_000, 1_000_000] } else { rows.collect() };
+        rows.into_iter().map(Line::new).collect()
+    };
     for _ in 0..ROUNDS {
         for line in &mut lines {
             line.round();
@@ -77,6 +85,42 @@ impl Line {
         let spent: f64 = (0..waiting / 1_000).map(|_| line.insert(1_000)).sum();
         println!("{waiting} jobs inserted by 1000: {:.2} µs each", spent / to_f64(waiting));
         line
+    }
+
+    /// Everything that may stand in the way of a claim.
+    fn crowd(&mut self) {
+        let far = at(i64::from(u32::MAX) * 1_000);
+        let closed = LimitSettings { max_running: Some(0), rate: None };
+        write(&mut self.store, |tx| tx.put_limit("closed", Some(&closed)).expect("a limit"));
+        for n in 0..1_000 {
+            self.add_special(&vec![Draft { due: far, ..job_of(TYPES[n % 4]) }; 1_000], None);
+        }
+        for n in 0..1_000 {
+            let limits = vec![LimitRef::parse(&format!("closed:{n}"))];
+            let urgent = Draft { priority: 20, ..job_of(TYPES[n % 4]) };
+            self.add_special(&vec![urgent; 100], Some(Special { limits, fair_key: None }));
+        }
+        for n in 0..10_000 {
+            let low = Draft { priority: 0, ..job_of(TYPES[n % 4]) };
+            self.add_special(
+                &vec![low; 10],
+                Some(Special { limits: Vec::new(), fair_key: Some(n.to_string()) }),
+            );
+        }
+    }
+
+    fn add_special(&mut self, drafts: &[Draft], special: Option<Special>) {
+        write(&mut self.store, |tx| {
+            let mut jobs = inserts(tx, drafts);
+            if let Some(special) = &special {
+                let name = SpecialName { queue: &drafts[0].queue, kind: &drafts[0].kind, special };
+                let lane = tx.intern_special(&[name]).expect("a lane").remove(0);
+                for job in &mut jobs {
+                    job.row.lane = lane.clone();
+                }
+            }
+            tx.insert(&jobs).expect("jobs are inserted");
+        });
     }
 
     fn round(&mut self) {
