@@ -1,12 +1,15 @@
 //! Limits and fair keys through the engine: who is refused, who waits, and who is woken when something opens.
 
 use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
 
 use tagwerk_core::gate::{LimitSettings, Rate};
-use tagwerk_core::{Action, JobId, Status};
-use tagwerk_engine::command::{Claim, EnqueueJob, LimitAnswer, LimitCall, Refusal};
+use tagwerk_core::{Action, JobId, RetryOverrides, Status};
+use tagwerk_engine::command::{
+    Claim, Claimed, EnqueueJob, LimitAnswer, LimitCall, Refusal, Work, WorkerCall,
+};
 use tagwerk_engine::message::Message;
-use tagwerk_engine::row::{LimitRef, Special};
+use tagwerk_engine::row::{Counter, LimitRef, Special};
 
 use crate::rig::{Rig, claim, completed, job, token};
 
@@ -102,7 +105,7 @@ fn a_slot_that_becomes_free_serves_a_claim_that_waits() {
     assert!(answer.try_recv().is_err());
     put(&mut rig, "crm", slots(2));
     assert_eq!(answer.try_recv().unwrap().unwrap().jobs.len(), 1);
-    assert_eq!(rig.tally().get(tagwerk_engine::row::Counter::Running), 2);
+    assert_eq!(rig.tally().get(Counter::Running), 2);
     rig.assert_clean();
 }
 
@@ -156,4 +159,109 @@ fn the_ledger_counts_by_queue_and_type() {
     let held = rig.take("w");
     rig.call(held.job.row.job.id, token(&held), completed()).unwrap();
     rig.assert_clean();
+}
+
+/// Thirty workers claim in the same millisecond, two hundred times, while others report: never more than three leases live.
+#[test]
+fn f081_a_limit_of_three_holds_against_thirty_workers_at_once() {
+    let mut rig = Rig::new();
+    put(&mut rig, "crm", slots(3));
+    let mut held: Vec<Claimed> = Vec::new();
+    let mut most = 0;
+    for round in 0..200 {
+        // A few more than can be given out: the store of these tests looks at every job.
+        let missing = 8 - rig.tally().get(Counter::Pending);
+        rig.enqueue((0..missing).map(|_| limited("crm")).collect());
+        let mut messages = Vec::new();
+        let mut answers = Vec::new();
+        for worker in 0..30 {
+            let (sender, receiver) = sync_channel(1);
+            messages.push(Message::Claim(claim(&format!("w{worker}")), Box::new(sender)));
+            answers.push(receiver);
+        }
+        // Some report in the same batch, before, between or behind the claims.
+        for done in held.drain(..round % 4 % (held.len() + 1)) {
+            let (sender, _) = sync_channel(1);
+            let call = WorkerCall { id: done.job.row.job.id, holder: token(&done), said: completed() };
+            let at = (round * 7) % messages.len();
+            messages.insert(at, Message::Work(Work { calls: vec![call], claim: None }, Box::new(sender)));
+        }
+        rig.committer.step(messages);
+        held.extend(answers.into_iter().flat_map(|answer| answer.try_recv().unwrap().unwrap().jobs));
+        assert!(held.len() <= 3, "{} leases in round {round}", held.len());
+        most = most.max(held.len());
+        rig.clock.advance(1);
+    }
+    assert_eq!(most, 3);
+    rig.assert_clean();
+}
+
+/// Twenty a second under steady load for half a minute.
+#[test]
+fn a_rate_is_kept_in_any_second_and_nearly_reached() {
+    let mut rig = Rig::new();
+    let rate = Rate { count: 20, per_ms: 1_000, spread: false };
+    put(&mut rig, "mail", LimitSettings { max_running: None, rate: Some(rate) });
+    let begin = rig.now();
+    let mut starts = Vec::new();
+    while rig.now().since_ms(begin) < 30_000 {
+        if rig.tally().get(Counter::Pending) < 25 {
+            rig.enqueue((0..25).map(|_| limited("mail")).collect());
+        }
+        for worker in ["a", "b", "c"] {
+            let now = rig.now().since_ms(begin);
+            for claimed in rig.claim(claim(worker)).jobs {
+                starts.push(now);
+                rig.call(claimed.job.row.job.id, token(&claimed), completed()).unwrap();
+            }
+        }
+        rig.clock.advance(7);
+    }
+    assert!((563..=600).contains(&starts.len()), "{} starts in 30 s", starts.len());
+    for (first, start) in starts.iter().enumerate() {
+        let within = starts[first..].iter().take_while(|later| **later < start + 1_000).count();
+        assert!(within <= 20, "{within} starts in the second from {start} ms on");
+    }
+}
+
+/// A worker that dies with a slot gives it back at the end of its lease, a thousand times.
+#[test]
+fn f083_no_slot_leaks_over_a_thousand_lost_leases() {
+    let mut rig = Rig::new();
+    put(&mut rig, "crm", slots(2));
+    let retry = RetryOverrides { base_ms: Some(0), ..RetryOverrides::default() };
+    let tough =
+        || EnqueueJob { max_retries: Some(1_000), max_lease_losses: Some(100), retry, ..limited("crm") };
+    let mut lost = 0;
+    while lost < 1_000 {
+        while rig.tally().get(Counter::Pending) < 3 {
+            rig.create(tough());
+        }
+        let dying = rig.claim(Claim { lease_ms: Some(1_000), max_jobs: 9, ..claim("dies") }).jobs.len();
+        assert_eq!(dying, 2, "both slots are free after {lost} losses");
+        assert_eq!(given(&mut rig, "w"), [], "and no third");
+        lost += dying;
+        rig.clock.advance(1_000);
+        rig.tick();
+    }
+    rig.assert_clean();
+}
+
+/// Ten thousand jobs of one tenant wait, then one of another: it starts within the next two claims.
+#[test]
+fn a_flood_of_one_tenant_holds_up_no_other() {
+    let mut rig = Rig::new();
+    let of = |tenant: &str| {
+        let special = Special { limits: Vec::new(), fair_key: Some(tenant.to_owned()) };
+        EnqueueJob { special: Some(Arc::new(special)), ..job("t") }
+    };
+    for _ in 0..10 {
+        rig.enqueue((0..1_000).map(|_| of("flood")).collect());
+    }
+    for _ in 0..5 {
+        assert_eq!(given(&mut rig, "w").len(), 1);
+    }
+    let late = rig.create(of("late"));
+    let next = [given(&mut rig, "w"), given(&mut rig, "w")].concat();
+    assert!(next.contains(&late), "{next:?} without {late}");
 }

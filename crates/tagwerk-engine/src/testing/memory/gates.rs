@@ -4,9 +4,9 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use tagwerk_core::gate::{Room, Window, room};
-use tagwerk_core::{JobId, Status, Timestamp};
+use tagwerk_core::{JobId, Timestamp};
 
-use super::state::{State, running_lease};
+use super::state::State;
 use crate::row::{JobRow, LimitRef};
 use crate::store::{ClaimQuery, Filter};
 
@@ -104,20 +104,21 @@ fn best<'a>(
 fn room_of(state: &State, limit: &LimitRef, (now, given): (Timestamp, &BTreeSet<JobId>)) -> Room {
     let Some(settings) = state.limits.get(&limit.name) else { return Room::Open(u32::MAX) };
     let gate = state.gates.get(limit).cloned().unwrap_or_default();
-    let counts = |row: &JobRow| {
-        let is_under = row.lane.limits().contains(limit);
-        is_under && (row.job.status == Status::Running || given.contains(&row.job.id))
-    };
-    let running = state.jobs.iter().filter(|(_, record)| counts(&record.row)).count();
+    let is_under = |id: &JobId| state.row(*id).is_some_and(|row| row.lane.limits().contains(limit));
+    let running =
+        running_ids(state).filter(is_under).count() + given.iter().filter(|id| is_under(id)).count();
     let running = u32::try_from(running).expect("a test has few jobs");
     room(settings, running, (&gate.window, gate.hold_until), now)
 }
 
 /// Jobs that run under a limit.
 pub(super) fn running(state: &State, limit: &LimitRef) -> u32 {
-    let runs = |row: &JobRow| row.job.status == Status::Running && row.lane.limits().contains(limit);
-    let n = state.jobs.iter().filter(|(_, record)| runs(&record.row)).count();
-    u32::try_from(n).expect("a test has few jobs")
+    let is_under = |id: &JobId| state.row(*id).is_some_and(|row| row.lane.limits().contains(limit));
+    u32::try_from(running_ids(state).filter(is_under).count()).expect("a test has few jobs")
+}
+
+fn running_ids(state: &State) -> impl Iterator<Item = JobId> {
+    state.ends.iter().map(|((_, id), ())| *id)
 }
 
 /// A row is handed out.
@@ -167,7 +168,7 @@ fn waits_in_lane(state: &State, row: &JobRow, now: Timestamp) -> bool {
 }
 
 fn first_end(state: &State, limit: &LimitRef) -> Option<Timestamp> {
-    let running = state.jobs.iter().map(|(_, record)| &record.row);
-    let under = running.filter(|row| row.lane.limits().contains(limit));
-    under.filter_map(|row| running_lease(row).map(tagwerk_core::Lease::ends_at)).min()
+    let mut running = state.ends.iter().map(|(end, ())| *end);
+    let is_under = |id: JobId| state.row(id).is_some_and(|row| row.lane.limits().contains(limit));
+    running.find(|(_, id)| is_under(*id)).map(|(end, _)| end)
 }
