@@ -115,8 +115,8 @@ impl Line {
             if let Some(special) = &special {
                 let name = SpecialName { queue: &drafts[0].queue, kind: &drafts[0].kind, special };
                 let lane = tx.intern_special(&[name]).expect("a lane").remove(0);
-                for job in &mut jobs {
-                    job.row.lane = lane.clone();
+                for insert in &mut jobs {
+                    insert.row.lane = lane.clone();
                 }
             }
             tx.insert(&jobs).expect("jobs are inserted");
