@@ -14,6 +14,7 @@ mod failure;
 mod job_name;
 mod jobs;
 mod overview;
+mod queues;
 mod review;
 mod serve;
 mod show;
@@ -54,8 +55,8 @@ enum Command {
     /// Decide about failed jobs: list, retry, discard
     #[command(subcommand)]
     Review(review::Review),
-    /// List queues: what waits, since when, and who asked last
-    Queues(overview::Page),
+    /// List queues; pause, bound and drain them
+    Queues(queues::Queues),
     /// List types, and set defaults for their jobs
     #[command(subcommand)]
     Types(types::Types),
@@ -107,7 +108,7 @@ fn run(command: Command) -> Result<Exit, Failure> {
         Command::Enqueue(enqueue) => connect::wait(enqueue.run()),
         Command::Jobs(jobs) => connect::wait(jobs.run()),
         Command::Review(review) => connect::wait(review.run()),
-        Command::Queues(page) => connect::wait(overview::queues(page)),
+        Command::Queues(queues) => connect::wait(queues.run()),
         Command::Types(types) => connect::wait(types.run()),
         Command::Workers(page) => connect::wait(overview::workers(page)),
         Command::Stats(remote) => connect::wait(overview::stats(remote)),

@@ -177,6 +177,8 @@ impl Metrics {
         let depth = Family::<Labels, Gauge>::default();
         let oldest = Family::<Labels, Seconds>::default();
         let asked = Family::<Labels, Seconds>::default();
+        let paused = Family::<Labels, Gauge>::default();
+        let draining = Family::<Labels, Gauge>::default();
         for queue in &scrape.queues {
             let label = self.queues.label(&queue.queue);
             for status in Status::ALL {
@@ -185,11 +187,17 @@ impl Metrics {
             }
             let ready_ms = queue.oldest_ready.map_or(0, |since| scrape.now.since_ms(since));
             raise(&oldest, ("queue", label.clone()), ready_ms);
+            let labels = vec![("queue", label.clone())];
+            let reasons = i64::try_from(queue.said.paused.len()).unwrap_or(i64::MAX);
+            paused.get_or_create(&labels).inc_by(reasons);
+            draining.get_or_create(&labels).inc_by(i64::from(queue.said.draining.is_some()));
             if let Some(at) = queue.last_claim_at {
                 raise(&asked, ("queue", label), scrape.now.since_ms(at));
             }
         }
         registry.register("queue_jobs", "Jobs by queue and status", depth);
+        registry.register("queue_paused", "Reasons for which the queue is paused", paused);
+        registry.register("queue_draining", "Whether the queue refuses new jobs", draining);
         let help = "Age of the oldest job of the queue that could be handed out";
         registry.register("queue_oldest_ready_age_seconds", help, oldest);
         registry.register("queue_last_claim_age_seconds", "Time since a worker last asked the queue", asked);

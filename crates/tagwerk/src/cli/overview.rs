@@ -1,4 +1,4 @@
-//! What the server holds and does: queues, workers, statistics, its interface.
+//! What the server holds and does: workers, statistics, its interface.
 
 use tagwerk_client::api::answer::{Counts, Stats, WorkerInfo};
 use tagwerk_client::api::query::NamesQuery;
@@ -7,7 +7,7 @@ use super::connect::Remote;
 use super::exit::Exit;
 use super::failure::Failure;
 use super::jobs::rest;
-use super::show::{self, counts, line, maybe, maybe_duration, maybe_time, time};
+use super::show::{self, line, maybe, maybe_duration, maybe_time, time};
 use super::table::{list, table};
 
 /// Ids of held jobs that a row shows.
@@ -30,24 +30,6 @@ impl Page {
     pub(super) fn query(&self) -> NamesQuery {
         NamesQuery { limit: self.limit, after: self.after.clone() }
     }
-}
-
-/// `tagwerk queues`
-pub(crate) async fn queues(page: Page) -> Result<Exit, Failure> {
-    let answer = page.remote.client()?.queues(&page.query()).await?;
-    if page.remote.json {
-        return show::print(&answer.text);
-    }
-    let rows = answer.value.queues.iter().map(|queue| {
-        let [pending, running, failed, completed, cancelled] = counts(&queue.counts);
-        let oldest = maybe_duration(queue.oldest_ready_age_seconds);
-        let last = maybe_duration(queue.last_claim_age_seconds);
-        [line(&queue.queue), pending, running, failed, completed, cancelled, oldest, last]
-    });
-    let header =
-        ["QUEUE", "PENDING", "RUNNING", "FAILED", "COMPLETED", "CANCELLED", "OLDEST READY", "LAST CLAIM"];
-    show::print(&table(header, rows.collect(), "no queues"))?;
-    Ok(rest(&[], answer.value.next.as_deref()))
 }
 
 /// `tagwerk workers`

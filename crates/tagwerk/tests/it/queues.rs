@@ -194,3 +194,49 @@ fn a_depth_is_never_exceeded_by_64_producers_and_nothing_is_half_stored() {
     server.post("/jobs", &mail()).expect(201);
     assert_eq!(server.post("/jobs", &mail()).status, 429);
 }
+
+/// Runs `tagwerk queues …` and returns how it ended and what it printed.
+fn queues(server: &Server, args: &[&str]) -> (bool, String) {
+    let url = server.url();
+    let ended = server.command(&[&["queues"], args, &["--url", &url]].concat()).output().expect("it runs");
+    let text = if ended.status.success() { ended.stdout } else { ended.stderr };
+    (ended.status.success(), String::from_utf8(text).expect("text"))
+}
+
+#[test]
+fn the_command_line_says_it_all_and_metrics_show_it() {
+    let server = Server::start();
+    let bounds = ["set", "mail", "--max-running", "4", "--reserve", "1", "--reserve-from", "critical"];
+    assert!(queues(&server, &bounds).0);
+    assert!(queues(&server, &["set", "mail", "--max-depth", "100"]).0, "the others stay");
+    assert!(queues(&server, &["pause", "mail", "--reason", "crm down", "--by", "ann"]).0);
+    assert!(queues(&server, &["pause", "mail", "--reason", "deploy"]).0);
+    assert!(queues(&server, &["drain", "mail", "--reason", "moving"]).0);
+    let (_, shown) = queues(&server, &["show", "mail"]);
+    for part in [
+        "paused, draining",
+        "crm down, since ",
+        " by ann",
+        "deploy, since ",
+        "moving, since ",
+        "1 slots from priority 30",
+        "100",
+    ] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    let (is_done, said) = queues(&server, &["resume", "mail"]);
+    assert!(!is_done && said.contains("name one of: \"crm down\", \"deploy\""), "{said}");
+    let metrics = server.get("/metrics");
+    assert!(metrics.text().contains("tagwerk_queue_paused{queue=\"mail\"} 2"), "{}", metrics.text());
+    assert!(metrics.text().contains("tagwerk_queue_draining{queue=\"mail\"} 1"), "{}", metrics.text());
+    for reason in ["crm down", "deploy"] {
+        assert!(queues(&server, &["resume", "mail", "--reason", reason]).0);
+    }
+    let (_, listed) = queues(&server, &[]);
+    assert!(listed.contains("STATE") && listed.contains("drained"), "{listed}");
+    assert!(queues(&server, &["open", "mail"]).0);
+    let (_, json) = queues(&server, &["set", "mail", "--unset", "max-depth", "--unset", "reserve", "--json"]);
+    let info: Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(info["settings"], json!({"max_running": 4, "reserve": null, "max_depth": null}));
+    assert_eq!(queues(&server, &["list"]).1, queues(&server, &[]).1);
+}
