@@ -250,6 +250,7 @@ macro_rules! conformance_tests {
                 f095_what_is_said_about_queues_comes_back,
                 what_is_said_is_overwritten_as_a_whole,
                 f096_nothing_of_a_paused_queue_is_claimable,
+                f096_limits_and_fair_keys_do_not_get_around_a_pause,
                 a_pause_that_rolls_back_holds_nothing,
                 the_next_due_time_passes_over_paused_queues,
                 the_depth_of_a_queue_is_in_its_ledger,

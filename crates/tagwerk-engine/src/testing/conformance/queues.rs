@@ -1,5 +1,6 @@
 //! What is said about queues: pauses, bounds, drains, and how deep they are.
 
+use tagwerk_core::gate::LimitSettings;
 use tagwerk_core::{Drain, Pause, QueueSettings, Reserve, Timestamp};
 
 use super::Bench;
@@ -123,6 +124,34 @@ pub fn f096_nothing_of_a_paused_queue_is_claimable(bench: &mut dyn Bench) {
     });
     assert_eq!(peek(bench, at(0), &of_queues(&["held"])).len(), 3);
     assert_eq!(peek(bench, at(0), &all()).len(), 5);
+}
+
+/// A pause holds jobs with limits and fair keys as well, also those that wait for a limit, and their due times with them.
+pub fn f096_limits_and_fair_keys_do_not_get_around_a_pause(bench: &mut dyn Bench) {
+    let slot = LimitSettings { max_running: Some(1), ..LimitSettings::default() };
+    let drafts = [
+        job().queue("held").limit("one"),
+        job().queue("held").fair("tenant"),
+        job().queue("open").limit("one"),
+        job().queue("open").fair("tenant"),
+        job().queue("held").limit("one").due(at(5)),
+    ];
+    let rows = write(bench, |tx| {
+        tx.put_limit("one", Some(&slot)).expect("a limit is written");
+        let rows = add(tx, &drafts);
+        say(tx, &paused("held"));
+        rows
+    });
+    bench.reopen();
+    let filters = [all(), of_queues(&["open", "held"]), of_types(&["work"])];
+    for filter in &filters {
+        assert_eq!(peek(bench, at(0), filter), [rows[2].job.id, rows[3].job.id], "{filter:?}");
+    }
+    assert_eq!(peek(bench, at(9), &of_queues(&["held"])), []);
+    assert_eq!(undo(bench, |tx| tx.next_due(at(0), &of_queues(&["held"])).expect("a time is read")), None);
+    write(bench, |tx| say(tx, &QueueRow::plain("held")));
+    let held = peek(bench, at(0), &of_queues(&["held"]));
+    assert_eq!(held, [rows[0].job.id, rows[1].job.id]);
 }
 
 /// A pause and a resume that roll back have never been.
