@@ -17,6 +17,7 @@ mod one_lease;
 mod one_result;
 mod retention;
 mod runs_bounded;
+mod superseded;
 mod verify;
 mod version_rises;
 
@@ -85,6 +86,7 @@ pub(crate) fn all(settings: &Settings) -> Vec<Box<dyn Invariant>> {
         Box::new(retention::Retention::new(settings.retention)),
         Box::new(verify::Verify::default()),
         Box::new(fenced::Fenced::default()),
+        Box::new(superseded::Superseded),
         Box::new(version_rises::VersionRises),
         Box::new(ids_rise::IdsRise::default()),
         Box::new(lease_end::LeaseEnd),

@@ -23,6 +23,7 @@ mod repeats;
 mod report;
 mod step;
 mod time;
+mod versions;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -72,6 +73,7 @@ pub(crate) struct Model {
     jobs: BTreeMap<i64, Job>,
     keys: BTreeMap<String, Key>,
     types: BTreeMap<String, TypeSettings>,
+    objects: BTreeMap<versions::Object, versions::Known>,
     ledger: Ledger,
     tokens: BTreeSet<String>,
     nodes: Vec<NodeView>,
@@ -97,6 +99,7 @@ impl Model {
             jobs: BTreeMap::new(),
             keys: BTreeMap::new(),
             types: BTreeMap::new(),
+            objects: BTreeMap::new(),
             ledger: Ledger::default(),
             tokens: BTreeSet::new(),
             nodes: Vec::new(),

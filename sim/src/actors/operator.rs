@@ -51,14 +51,19 @@ fn act(desk: &mut Desk<'_>, id: JobId) -> Call {
     let action = match chance.weighted(&[15, 10, 40, 12, 12, 5]) {
         0 => Action::Cancel { wait: false },
         1 => Action::Cancel { wait: true },
-        2 => Action::Retry {
-            max_retries: chance.percent(30).then(|| u32::try_from(chance.below(3)).unwrap_or(0)),
-        },
+        2 => {
+            let max_retries = chance.percent(30).then(|| u32::try_from(chance.below(3)).unwrap_or(0));
+            if chance.percent(25) {
+                Action::ForceRetry { max_retries }
+            } else {
+                Action::Retry { max_retries }
+            }
+        }
         3 => Action::Discard,
         4 => Action::ForceFail { error: "forced".to_owned() },
         _ => Action::Delete,
     };
-    let is_retry = matches!(action, Action::Retry { .. });
+    let is_retry = matches!(action, Action::Retry { .. } | Action::ForceRetry { .. });
     let seen_version = match chance.below(4) {
         0 => None,
         1 => known.map(|version| version + chance.between(-2, 2)),

@@ -55,7 +55,18 @@ pub(super) fn job(desk: &mut Desk<'_>) -> EnqueueJob {
     if desk.chance.percent(50) {
         key(desk, &mut job);
     }
+    if desk.chance.percent(20) {
+        version(desk, &mut job);
+    }
     job
+}
+
+/// A version of one of few objects; now and then it is forgotten.
+fn version(desk: &mut Desk<'_>, job: &mut EnqueueJob) {
+    let chance = &mut *desk.chance;
+    let version = chance.percent(95).then(|| chance.between(0, 8) + desk.now / 20_000 % 50);
+    job.subject = Some(Subject { kind: "order".to_owned(), id: chance.below(2).to_string(), version });
+    job.supersede = true;
 }
 
 fn retry(desk: &mut Desk<'_>) -> RetryOverrides {

@@ -48,7 +48,10 @@ impl Invariant for Retention {
     fn see(&mut self, at: At, event: &Event<'_>) -> Result<(), Broken> {
         match event {
             Event::Wrote(Write::Insert(insert)) => {
-                self.jobs.insert(insert.row.job.id, (insert.row.job.status, None));
+                let job = &insert.row.job;
+                // One that is out of date as it comes is cancelled from the start.
+                let finished = job.finished_at.map(tagwerk_core::Timestamp::as_millis);
+                self.jobs.insert(job.id, (job.status, finished));
             }
             Event::Wrote(Write::Change(change)) => {
                 let job = &change.after.job;

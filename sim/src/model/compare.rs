@@ -67,6 +67,7 @@ pub(crate) fn row(job: &Job, row: &JobRow) -> Result<(), String> {
     differ("expires_at", &job.expires_at.map(at), &got.expires_at)?;
     differ("verify", &job.verify, &got.verify)?;
     differ("cancel requested", &job.stopping, &got.cancel_requested)?;
+    differ("superseded by", &job.superseded_by.map(JobId), &got.superseded_by)?;
     differ("failure", &job.failure, &got.failure)?;
     differ("error", &job.error, &got.error)?;
     differ("created_at", &at(job.created_at), &got.created_at)?;

@@ -52,6 +52,7 @@ impl Model {
             };
             ids.push(id);
         }
+        self.judge_versions(request, &ids, eye);
         if answer.is_some_and(|items| items.len() != wants.len()) {
             return Err(Contradiction::of(None, "an enqueue was answered with another number of items"));
         }
@@ -86,6 +87,9 @@ impl Model {
         if matches!(job.start, Start::At(at) if far(at.as_millis()))
             || matches!(job.max_age, Some(MaxAge::At(at)) if far(at.as_millis()) || at.as_millis() <= self.now)
         {
+            return Want::Refused("invalid", None);
+        }
+        if job.supersede && job.subject.as_ref().is_none_or(|subject| subject.version.is_none()) {
             return Want::Refused("invalid", None);
         }
         let Some(key) = &job.key else { return Want::Create };
@@ -195,6 +199,7 @@ impl Model {
             on_unknown: sent.on_unknown.or(of_type.on_unknown).unwrap_or_default(),
             verify: false,
             stopping: false,
+            superseded_by: None,
             acted: false,
             failure: None,
             error: None,

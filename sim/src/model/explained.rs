@@ -23,6 +23,7 @@ impl Model {
             Status::Running => &[WhyKind::Running],
             Status::Completed => &[WhyKind::Completed],
             Status::Failed => &[WhyKind::InReview],
+            Status::Cancelled if job.superseded_by.is_some() => &[WhyKind::Superseded],
             Status::Cancelled => &[WhyKind::Cancelled],
         };
         if !allowed.contains(&first.kind) {

@@ -1,6 +1,6 @@
 //! A job as the model knows it.
 
-use tagwerk_core::{AttemptEnd, ErrorClass, Failure, OnUnknown, Status};
+use tagwerk_core::{AttemptEnd, ErrorClass, Failure, JobId, OnUnknown, Rejection, Status};
 use tagwerk_engine::command::EnqueueJob;
 use tagwerk_engine::row::Progress;
 
@@ -28,6 +28,8 @@ pub(crate) struct Job {
     pub(crate) verify: bool,
     /// `cancel {wait: true}` was called and the attempt still runs.
     pub(crate) stopping: bool,
+    /// The job with a newer version of its object.
+    pub(crate) superseded_by: Option<i64>,
     /// A person has decided something since the newest lease was granted.
     pub(crate) acted: bool,
     pub(crate) failure: Option<Failure>,
@@ -176,6 +178,23 @@ impl Job {
         self.available_at = due;
         self.failure = None;
         self.finished_at = None;
+    }
+
+    /// It would wait again. Where a newer version runs it is cancelled instead.
+    pub(crate) fn requeue(&mut self, due: i64, now: i64) {
+        if self.superseded_by.is_some() {
+            self.rest(Status::Cancelled, None, now);
+        } else {
+            self.wait(due);
+        }
+    }
+
+    /// What somebody hears who still works on it after it was cancelled.
+    pub(crate) fn cancelled(&self) -> Rejection {
+        match self.superseded_by {
+            Some(by) => Rejection::Superseded { by: JobId(by), may_force: false },
+            None => Rejection::Cancelled,
+        }
     }
 
     /// It comes to rest.

@@ -86,14 +86,19 @@ impl Model {
                 job.acted = true;
             }),
             Deed::Retry(max_retries) => {
+                let was_superseded = self.jobs.get(&id).is_some_and(|job| job.superseded_by.is_some());
                 self.change(id, |job| {
                     job.retry_count = 0;
                     job.lease_losses = 0;
                     job.max_retries = max_retries.unwrap_or(job.max_retries);
                     job.expires_at = job.max_age_ms.map(|ms| now + ms);
                     job.acted = true;
+                    job.superseded_by = None;
                     job.wait(now);
                 });
+                if was_superseded {
+                    self.reopen(id);
+                }
                 self.ledger.retried(self.jobs.get(&id));
             }
             Deed::ForceFail => self.change(id, |job| force_fail(job, call, now)),
@@ -132,6 +137,7 @@ impl Model {
     pub(crate) fn erase(&mut self, id: i64) {
         let Some(job) = self.jobs.remove(&id) else { return };
         self.touched.remove(&id);
+        self.close(id);
         self.ledger.pruned(&job);
         let Some(key) = &job.sent.key else { return };
         let Some(row) = self.keys.get_mut(key).filter(|row| row.owner == id) else { return };
@@ -151,6 +157,10 @@ fn deed(job: &Job, call: &Operate) -> Result<Deed, Rejection> {
         (Action::Cancel { wait: true }, Status::Running) => Deed::AskToStop,
         (Action::Cancel { .. }, Status::Completed) => return Err(Rejection::AlreadyCompleted),
         (Action::Cancel { .. }, Status::Failed) => return Err(Rejection::UseDiscard),
+        (Action::Retry { .. }, Status::Failed) if job.superseded_by.is_some() => {
+            let by = tagwerk_core::JobId(job.superseded_by.unwrap_or_default());
+            return Err(Rejection::Superseded { by, may_force: true });
+        }
         (Action::Retry { max_retries } | Action::ForceRetry { max_retries }, Status::Failed) => {
             Deed::Retry(*max_retries)
         }

@@ -146,7 +146,7 @@ impl Model {
             return Err(Rejection::LeaseRequired);
         }
         let refuse =
-            |rejection| Err(if job.status == Status::Cancelled { Rejection::Cancelled } else { rejection });
+            |rejection| Err(if job.status == Status::Cancelled { job.cancelled() } else { rejection });
         if job.leases == 0 {
             return refuse(Rejection::NotRunning { status: job.status });
         }
@@ -263,7 +263,7 @@ fn apply(job: &mut Job, outcome: &Outcome, moment: &Moment<'_, '_>) {
                 let failure: Failure = expired(job, Cause::Reported);
                 job.rest(Status::Failed, Some(failure), moment.now);
             } else {
-                job.wait(due);
+                job.requeue(due, moment.now);
             }
         }
     }
@@ -292,7 +292,7 @@ fn place(job: &Job, past: &Past) -> Standpoint {
 
 fn stale(job: &Job, said: &Said) -> Rejection {
     match job.status {
-        Status::Cancelled => Rejection::Cancelled,
+        Status::Cancelled => job.cancelled(),
         Status::Completed if !matches!(said, Said::Report { .. }) => {
             Rejection::NotRunning { status: Status::Completed }
         }

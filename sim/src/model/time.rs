@@ -96,10 +96,12 @@ pub(crate) fn follow(job: &mut Job, setback: Setback, moment: &Moment<'_, '_>) {
         job.rest(Status::Failed, Some(failure), now);
         return;
     }
-    job.retry_count += 1;
+    if job.superseded_by.is_none() {
+        job.retry_count += 1;
+    }
     // A draw outside of its bounds is not taken over, so that the comparison of the rows finds it.
     let fits = |due: &i64| (now + low..=now + high).contains(due) && !late(*due);
-    job.wait(due.filter(fits).unwrap_or(now + low));
+    job.requeue(due.filter(fits).unwrap_or(now + low), now);
 }
 
 const fn class_of(setback: Setback) -> FailureClass {
