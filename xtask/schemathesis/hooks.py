@@ -36,6 +36,8 @@ UNSAYABLE_FIELDS = {
     # How far an instant may lie ahead, and whether it has passed, depends on the present.
     ("run_at", "out-of-range"),
     ("expires_at", "out-of-range"),
+    # Needed only with `supersede`.
+    ("subject.version", "missing"),
     # Only a stream of lines takes it; the same path with a JSON body does not.
     ("results", "unknown-field"),
     # The encoding of a header. The tool writes some texts as Latin-1.
