@@ -145,6 +145,7 @@ pub(crate) const fn action_name(action: &Action) -> &'static str {
         Action::ForceFail { .. } => "force-fail",
         Action::Delete => "delete",
         Action::Replace { .. } => "replace",
+        Action::Unblock => "unblock",
     }
 }
 
@@ -161,6 +162,7 @@ pub(crate) const fn refusal_code(refusal: &Refusal) -> &'static str {
         Refusal::DuplicateHere { .. } => "duplicate (same request)",
         Refusal::KeyReusedHere { .. } => "idempotency-key-reused (same request)",
         Refusal::KeyHeld(_) => "idempotency-key-held",
+        Refusal::NotHolding(_) => "not-holding",
         Refusal::NotAtomic { .. } => "not-atomic",
         Refusal::UnknownType { .. } => "unknown-type",
         Refusal::PayloadTooLarge { .. } => "payload-too-large",

@@ -27,7 +27,7 @@ pub use body::{check_content_type, is_ndjson, parse_if_match, parse_job_id};
 pub use decoded::{
     Cancel, Checkpoint, Claim, Complete, Delete, Discard, Drain, Fail, ForceFail, Heartbeat, Holder, NewJob,
     NewJobs, Pause, QueueBounds, Release, Report, ReportBulk, ReportItem, Reported, ReserveBounds, Resume,
-    Retry, RetryFields, TypeDefaults,
+    Retry, RetryFields, TypeDefaults, Unblock,
 };
 pub use limits::DoorLimits;
 pub use nearest::nearest;

@@ -157,6 +157,16 @@ wire_enum! {
 }
 
 wire_enum! {
+    /// What a failure that goes to review means for the jobs behind it with the same ordering key.
+    OnHeadFailure {
+        /// They wait until it is retried, discarded or unblocked. The default.
+        Block = "block",
+        /// They go on without it.
+        Skip = "skip",
+    }
+}
+
+wire_enum! {
     /// How a failure is to be understood.
     ErrorClass {
         /// It certainly did not happen and may succeed later without change. The default of `fail`.
@@ -259,6 +269,8 @@ wire_enum! {
         Discard = "discard",
         /// `force-fail`
         ForceFail = "force_fail",
+        /// `unblock`
+        Unblock = "unblock",
         /// An enqueue with `on_duplicate: replace`.
         Replace = "replace",
     }
@@ -289,6 +301,8 @@ wire_enum! {
         QueuePaused = "queue_paused",
         /// The server is shutting down and hands out nothing.
         Draining = "draining",
+        /// Another job with its ordering key comes first; the detail names it.
+        BlockedByKey = "blocked_by_key",
         /// It failed and waits for a person or an API call.
         InReview = "in_review",
         /// It is done.

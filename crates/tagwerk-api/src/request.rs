@@ -11,7 +11,9 @@ pub use attempt::{
     HeartbeatRequest, HeldLease, ReleaseRequest, ReportBulkRequest, ReportEntry,
 };
 pub use enqueue::{BulkEnqueueRequest, EnqueueRequest, Priority, Progress, RetrySettings, Subject};
-pub use operate::{CancelRequest, DiscardRequest, ForceFailRequest, RetryRequest, TypeSettings};
+pub use operate::{
+    CancelRequest, DiscardRequest, ForceFailRequest, RetryRequest, TypeSettings, UnblockRequest,
+};
 pub use queue::{DrainRequest, PauseRequest, QueueSettings, Reserve, ResumeRequest};
 
 #[cfg(test)]

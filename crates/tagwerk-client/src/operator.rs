@@ -8,7 +8,7 @@ use tagwerk_api::answer::{
 use tagwerk_api::query::{AttemptsQuery, DeleteQuery, JobsQuery, NamesQuery, ReviewQuery, encode};
 use tagwerk_api::request::{
     CancelRequest, DiscardRequest, DrainRequest, ForceFailRequest, PauseRequest, QueueSettings,
-    ResumeRequest, RetryRequest, TypeSettings,
+    ResumeRequest, RetryRequest, TypeSettings, UnblockRequest,
 };
 
 use crate::call::{Call, Repeat};
@@ -53,6 +53,11 @@ impl Client {
     /// `POST /jobs/{id}/force-fail`: the running attempt is ended and the job goes to review.
     pub async fn force_fail(&self, id: i64, force: &ForceFailRequest) -> Result<Answer<Job>, Error> {
         self.operate(id, "force-fail", force).await
+    }
+
+    /// `POST /jobs/{id}/unblock`: the jobs behind a job in review go on without it.
+    pub async fn unblock(&self, id: i64, unblock: &UnblockRequest) -> Result<Answer<Job>, Error> {
+        self.operate(id, "unblock", unblock).await
     }
 
     /// `DELETE /jobs/{id}`: the job, its history and its payload are erased. Answers with the job as it was last.

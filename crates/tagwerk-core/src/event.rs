@@ -116,6 +116,8 @@ pub enum Action {
         /// The new due time.
         available_at: Timestamp,
     },
+    /// Let those behind a job in review go on without it. It stays in review.
+    Unblock,
 }
 
 /// Something that happens to a job.
@@ -170,6 +172,7 @@ impl Action {
             Self::ForceFail { .. } => Call::ForceFail,
             Self::Delete => Call::Delete,
             Self::Replace { .. } => Call::Replace,
+            Self::Unblock => Call::Unblock,
         }
     }
 }

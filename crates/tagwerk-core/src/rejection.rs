@@ -33,6 +33,8 @@ pub enum Call {
     Time,
     /// A newer version of the job's object.
     Supersede,
+    /// `unblock`.
+    Unblock,
 }
 
 /// A refused call. Nothing has changed, unless it came in [`crate::Answer::Refused`].

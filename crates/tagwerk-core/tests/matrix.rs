@@ -159,7 +159,7 @@ const CALLS: [(&str, MakeEvent); 7] = [
 
 type MakeAction = fn() -> Action;
 
-const ACTIONS: [(&str, MakeAction); 8] = [
+const ACTIONS: [(&str, MakeAction); 9] = [
     ("cancel", || Action::Cancel { wait: false }),
     ("cancel, wait", || Action::Cancel { wait: true }),
     ("retry", || Action::Retry { max_retries: None }),
@@ -168,6 +168,7 @@ const ACTIONS: [(&str, MakeAction); 8] = [
     ("force-fail", force_fail),
     ("delete", || Action::Delete),
     ("replace", || Action::Replace { available_at: scene::at(9_000_000) }),
+    ("unblock", || Action::Unblock),
 ];
 
 /// What a decision did, in a few words.

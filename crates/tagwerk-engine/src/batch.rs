@@ -97,9 +97,11 @@ pub(crate) fn execute(
         outputs.push(act(&mut work, message, &mut early)?);
     }
     work.flush()?;
+    work.settle_turns()?;
     let offered = work.effects.readied.clone();
     let mut parked = serve_parked(&mut work, around)?;
     serve_new(&mut work, (messages, &mut outputs), around)?;
+    work.settle_turns()?;
     // What a repeated claim found to be over is for the next batch.
     for (lane, n) in &work.effects.readied {
         let fresh = n.saturating_sub(offered.get(lane).copied().unwrap_or_default());

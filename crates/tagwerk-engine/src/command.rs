@@ -10,7 +10,9 @@ use tagwerk_core::{
     Action, JobId, OnUnknown, Outcome, Priority, Rejection, RetryOverrides, Timestamp, limits,
 };
 
-use crate::row::{FullJob, LimitRow, LimitUse, Progress, Special, Subject, Tombstone, TypeSettings};
+use crate::row::{
+    FullJob, LimitRow, LimitUse, Ordering, Progress, Special, Subject, Tombstone, TypeSettings,
+};
 use crate::store::{Filter, Listed};
 
 pub use queue::{ControlQueue, QueueAnswer, QueueControl, QueueRefusal};
@@ -83,6 +85,8 @@ pub struct EnqueueJob {
     pub special: Option<Arc<Special>>,
     /// Whether the version of its subject supersedes, and is superseded by, those of others.
     pub supersede: bool,
+    /// Ordering key with what a failure means for those behind.
+    pub ordering: Option<Box<Ordering>>,
 }
 
 /// Jobs to be accepted.
@@ -399,6 +403,9 @@ pub enum Refusal {
         /// Why, if that was said.
         reason: Option<String>,
     },
+    /// It is in review, but nobody waits for it: it has no ordering key, skips, or was unblocked before.
+    #[error("the job holds back nobody; there is nothing to unblock")]
+    NotHolding(Box<FullJob>),
     /// A value that only the engine can judge.
     #[error("{field}: {message}")]
     Invalid {

@@ -1,5 +1,6 @@
 //! What stores keep: rows as the engine sees them. Plain data; conversions to SQL live in each store.
 
+mod order;
 mod queue;
 mod version;
 
@@ -9,6 +10,7 @@ use tagwerk_core::gate::{LimitSettings, Window};
 use tagwerk_core::idempotency::{OnDuplicate, OnMismatch, Scope, Standing};
 use tagwerk_core::{Attempt, Call, Job, JobId, OnUnknown, Priority, RetryOverrides, Timestamp};
 
+pub use order::{Order, OrderRows, Ordering};
 pub use queue::QueueRow;
 pub use version::{VersionRow, VersionWrite, Versioned};
 
@@ -124,9 +126,17 @@ pub struct JobRow {
     pub payload_bytes: u32,
     /// What the worker has left behind.
     pub note: Note,
+    /// Where it stands in the order of its key: some exactly while it stands there ([`tagwerk_core::order::stands`]).
+    pub order: Option<Box<Order>>,
 }
 
 impl JobRow {
+    /// Whether claims pass it over until its turn has come.
+    #[must_use]
+    pub fn is_blocked(&self) -> bool {
+        self.order.as_ref().is_some_and(|order| order.blocked)
+    }
+
     /// Bytes of the texts that an answer to a claim shows: payload, error, checkpoint.
     #[must_use]
     pub fn answer_bytes(&self) -> u64 {
@@ -200,6 +210,8 @@ pub struct Detail {
     pub retry: RetryOverrides,
     /// Whether its version supersedes, and is superseded by, others of its subject.
     pub supersede: bool,
+    /// Ordering key, if it came with one. Kept when the job leaves the order, so that a retry puts it back.
+    pub ordering: Option<Box<Ordering>>,
 }
 
 impl Detail {
@@ -221,6 +233,7 @@ impl Detail {
             timeout_ms: self.timeout_ms,
             retry: self.retry,
             supersede: self.supersede,
+            ordering: self.ordering.clone(),
         }
     }
 }

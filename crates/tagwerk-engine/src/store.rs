@@ -24,7 +24,7 @@ use tagwerk_core::{Attempt, Call, JobId, Status, Timestamp};
 
 use crate::row::{
     ActionRow, AttemptRow, Detail, FullJob, JobRow, KeyRow, KeyWrite, Lane, LaneId, LimitRef, LimitRow,
-    LimitUse, QueueRow, Special, Tally, TypeSettings, VersionRow, VersionWrite, Versioned,
+    LimitUse, OrderRows, QueueRow, Special, Tally, TypeSettings, VersionRow, VersionWrite, Versioned,
 };
 
 /// What can go wrong in a store, by what the caller does next.
@@ -233,7 +233,7 @@ pub trait Tx {
     fn put(&mut self, changes: &[Change]) -> StoreResult<()>;
     /// Writes new payloads.
     fn put_payloads(&mut self, payloads: &[PayloadWrite]) -> StoreResult<()>;
-    /// Reads and locks claimable rows (pending, due at `now`, expired or not, in a queue that is not paused) for each wish,
+    /// Reads and locks claimable rows (pending, not blocked, due at `now`, expired or not, in a queue that is not paused) for each wish,
     /// in claim order; no row is given twice.
     ///
     /// Order: what limits exclude is passed over; then the highest priority; within a queue and priority fair keys take
@@ -241,18 +241,23 @@ pub trait Tx {
     /// that knows fair keys); then due time, then id. The best of several queues compare by priority, due time, id. A row
     /// that is given counts as running for its limits until it is changed, and spends a start of each rate for good.
     ///
-    ///  What a call returned must be changed by [`Tx::put`] to something that is no longer claimable before
+    /// What a call returned must be changed by [`Tx::put`] to something that is no longer claimable before
     /// the transaction commits or `claimable` is called again: the store may have moved its own hints past these rows.
     fn claimable(&mut self, now: Timestamp, queries: &[ClaimQuery<'_>]) -> StoreResult<Vec<Vec<JobRow>>>;
     /// When time alone may next make something claimable that passes the filter: the earliest due time after `now` of a
-    /// pending row in a queue that is not paused; for due rows that wait for a limit, its next opening or the end of the first lease under it.
+    /// pending row that is not blocked, in a queue that is not paused; for due rows that wait for a limit, its next opening or the end of the first lease under it.
     fn next_due(&mut self, now: Timestamp, filter: &Filter) -> StoreResult<Option<Timestamp>>;
     /// Running rows whose attempt is over at `now`, oldest end first, then by id.
     fn overdue(&mut self, now: Timestamp, limit: usize) -> StoreResult<Vec<JobRow>>;
-    /// Pending rows whose maximum age is reached at `now`, oldest first, then by id.
+    /// Pending rows, blocked or not, whose maximum age is reached at `now`, oldest first, then by id.
     fn expired(&mut self, now: Timestamp, limit: usize) -> StoreResult<Vec<JobRow>>;
     /// Running rows of this worker claimed with this `request_id`, in id order.
     fn claimed_by_request(&mut self, worker: &str, request_id: &str) -> StoreResult<Vec<JobRow>>;
+    /// Reads and locks, of each of these ordering keys, the rows that decide whose turn it is.
+    fn orders(&mut self, keys: &[&str]) -> StoreResult<Vec<OrderRows>>;
+    /// The ordering key in whose order this job stands. May read all rows of all orders: it is for jobs whose own rows
+    /// cannot say.
+    fn order_of(&mut self, id: JobId) -> StoreResult<Option<String>>;
     /// Reads and locks keys; `None` where there is none.
     fn keys(&mut self, keys: &[&str]) -> StoreResult<Vec<Option<KeyRow>>>;
     /// Writes keys in this order, guarded. All or none.
@@ -407,6 +412,10 @@ pub trait Read {
     fn ahead(&mut self, row: &JobRow, now: Timestamp, cap: usize) -> StoreResult<usize>;
     /// Running rows in id order behind `after`.
     fn running(&mut self, after: JobId, limit: usize) -> StoreResult<Vec<JobRow>>;
+    /// Of this ordering key the rows that decide whose turn it is.
+    fn order(&mut self, key: &str) -> StoreResult<OrderRows>;
+    /// How many jobs stand in the order of this key behind a job, counted up to `cap`.
+    fn followers(&mut self, key: &str, behind: JobId, cap: usize) -> StoreResult<usize>;
     /// A key.
     fn key(&mut self, key: &str) -> StoreResult<Option<KeyRow>>;
     /// All type settings by name.

@@ -7,12 +7,13 @@
 mod damage;
 mod depth;
 mod flush;
+mod turns;
 mod versions;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use tagwerk_core::{
-    Action, Answer, Attempt, AttemptEnd, Call, Ctx, Event, History, Job, JobId, Outcome, RetryPolicy, Status,
+    Action, Answer, Attempt, AttemptEnd, Call, Ctx, Event, History, JobId, Outcome, RetryPolicy, Status,
     Step, Timestamp,
 };
 
@@ -117,6 +118,8 @@ pub(crate) struct Work<'a> {
     ledger: BTreeMap<LaneId, Tally>,
     /// Queues with a bound that was asked about.
     depths: depth::Depths,
+    /// Only if the batch meets jobs with an ordering key.
+    orders: Option<Box<turns::Orders>>,
     pub(crate) effects: Effects,
     /// Rounds in which claims met jobs past their maximum age.
     pub(crate) expired_by_claims: usize,
@@ -140,6 +143,7 @@ impl<'a> Work<'a> {
             payloads: Vec::new(),
             ledger: BTreeMap::new(),
             depths: depth::Depths::default(),
+            orders: None,
             effects: Effects::default(),
             expired_by_claims: 0,
         }
@@ -162,7 +166,7 @@ impl<'a> Work<'a> {
         let id = row.job.id;
         self.count(row.lane.class, Counter::Enqueued, 1);
         self.count(row.lane.class, Counter::of_status(row.job.status), 1);
-        note_waiting((&mut self.effects, self.env.now), &row.lane, &row.job);
+        note_waiting((&mut self.effects, self.env.now), &row);
         self.dirty.push(id);
         let entry = Entry { stored: Stored::No, after: row, detail: Some(detail), dirty: true };
         self.entries.insert(id, Some(entry));
@@ -318,8 +322,11 @@ impl<'a> Work<'a> {
         let (status, retried) = (entry.after.job.status, entry.after.job.retry_count > before.retry_count);
         let waits_anew =
             before.status != Status::Pending || before.available_at != entry.after.job.available_at;
+        if before.status != status {
+            turns::moved(&mut self.orders, &mut entry.after, before.status);
+        }
         if status == Status::Pending && waits_anew {
-            note_waiting((&mut self.effects, self.env.now), &lane, &entry.after.job);
+            note_waiting((&mut self.effects, self.env.now), &entry.after);
         }
         if before.status != status {
             self.effects.opened += usize::from(before.status == Status::Running && lane.special.is_some());
@@ -450,9 +457,9 @@ fn mark(dirty: &mut Vec<JobId>, id: JobId, entry: &mut Entry) {
 }
 
 /// Notes for whom it is good news that a job waits, now or later.
-fn note_waiting((effects, now): (&mut Effects, Timestamp), lane: &Lane, job: &Job) {
-    let due = job.available_at;
-    if job.status != Status::Pending {
+fn note_waiting((effects, now): (&mut Effects, Timestamp), row: &JobRow) {
+    let (lane, due) = (&row.lane, row.job.available_at);
+    if row.job.status != Status::Pending || row.is_blocked() {
         return;
     }
     if due > now {

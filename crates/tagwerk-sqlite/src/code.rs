@@ -96,6 +96,7 @@ codes!(Call, "call" {
     Self::Delete = 11 => Self::Delete,
     Self::Replace = 12 => Self::Replace,
     Self::Time = 13 => Self::Time,
+    Self::Unblock = 15 => Self::Unblock,
 });
 
 codes!(Scope, "scope" {

@@ -38,6 +38,7 @@ mod recent;
 mod store;
 #[cfg(test)]
 mod tests;
+mod turns;
 mod tx;
 mod wal;
 mod writer;

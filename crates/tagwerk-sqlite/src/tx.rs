@@ -11,8 +11,8 @@ pub(crate) mod versions;
 use tagwerk_core::gate::LimitSettings;
 use tagwerk_core::{Attempt, Call, JobId, Status, Timestamp};
 use tagwerk_engine::row::{
-    ActionRow, Detail, JobRow, KeyRow, KeyWrite, Lane, LaneId, LimitRef, LimitRow, LimitUse, QueueRow, Tally,
-    TypeSettings, VersionRow, VersionWrite, Versioned,
+    ActionRow, Detail, JobRow, KeyRow, KeyWrite, Lane, LaneId, LimitRef, LimitRow, LimitUse, OrderRows,
+    QueueRow, Tally, TypeSettings, VersionRow, VersionWrite, Versioned,
 };
 use tagwerk_engine::store::{
     Change, ClaimQuery, Filter, Found, Insert, PayloadWrite, Prunable, PruneQuery, SpecialName, StoreError,
@@ -20,9 +20,9 @@ use tagwerk_engine::store::{
 };
 
 use crate::codec;
-use crate::figures;
 use crate::lanes::Made;
 use crate::writer::Writer;
+use crate::{figures, turns};
 pub(crate) use jobs::LOAD;
 pub(crate) use time::served_until;
 
@@ -159,6 +159,14 @@ impl Tx for SqliteTx<'_> {
 
     fn claimed_by_request(&mut self, worker: &str, request_id: &str) -> StoreResult<Vec<JobRow>> {
         Ok(time::claimed_by_request(self.writer, worker, request_id)?)
+    }
+
+    fn orders(&mut self, keys: &[&str]) -> StoreResult<Vec<OrderRows>> {
+        Ok(keys.iter().map(|key| turns::read(self.writer, key)).collect::<Result<_, _>>()?)
+    }
+
+    fn order_of(&mut self, id: JobId) -> StoreResult<Option<String>> {
+        Ok(turns::of_job(&self.writer.conn, id)?)
     }
 
     fn keys(&mut self, keys: &[&str]) -> StoreResult<Vec<Option<KeyRow>>> {

@@ -20,6 +20,8 @@ enum Deed {
     AskToStop,
     Retry(Option<u32>),
     ForceFail,
+    /// Nobody in this world has an ordering key, so there is never anybody to free.
+    Unblock,
 }
 
 impl Model {
@@ -48,6 +50,9 @@ impl Model {
                 };
             }
         };
+        if matches!(deed, Deed::Unblock) {
+            return compare::refused("not-holding", None, answer);
+        }
         if matches!(deed, Deed::Retry(_))
             && let Err(owner) = self.take_back(id, eye)
         {
@@ -75,7 +80,7 @@ impl Model {
     fn do_deed(&mut self, id: i64, deed: &Deed, call: &Operate) {
         let now = self.now;
         match deed {
-            Deed::Nothing => return,
+            Deed::Nothing | Deed::Unblock => return,
             Deed::Cancel => self.change(id, |job| {
                 job.end_attempt(AttemptEnd::Cancelled, now);
                 job.acted = true;
@@ -161,10 +166,11 @@ fn deed(job: &Job, call: &Operate) -> Result<Deed, Rejection> {
             let by = tagwerk_core::JobId(job.superseded_by.unwrap_or_default());
             return Err(Rejection::Superseded { by, may_force: true });
         }
+        (Action::Unblock, Status::Failed) => Deed::Unblock,
         (Action::Retry { max_retries } | Action::ForceRetry { max_retries }, Status::Failed) => {
             Deed::Retry(*max_retries)
         }
-        (Action::Retry { .. } | Action::ForceRetry { .. }, status)
+        (Action::Retry { .. } | Action::ForceRetry { .. } | Action::Unblock, status)
         | (Action::Discard, status @ Status::Completed) => {
             return Err(Rejection::NotFailed { status });
         }

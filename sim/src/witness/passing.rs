@@ -3,8 +3,8 @@
 use tagwerk_core::gate::LimitSettings;
 use tagwerk_core::{Attempt, Call, JobId, Status, Timestamp};
 use tagwerk_engine::row::{
-    ActionRow, Detail, JobRow, KeyRow, KeyWrite, Lane, LaneId, LimitRef, LimitRow, LimitUse, QueueRow, Tally,
-    TypeSettings, VersionRow, VersionWrite, Versioned,
+    ActionRow, Detail, JobRow, KeyRow, KeyWrite, Lane, LaneId, LimitRef, LimitRow, LimitUse, OrderRows,
+    QueueRow, Tally, TypeSettings, VersionRow, VersionWrite, Versioned,
 };
 use tagwerk_engine::store::{
     Change, ClaimQuery, Filter, Found, Insert, PayloadWrite, Prunable, PruneQuery, SpecialName, StoreResult,
@@ -167,6 +167,14 @@ impl Tx for WitnessTx<'_> {
 
     fn claimed_by_request(&mut self, worker: &str, request_id: &str) -> StoreResult<Vec<JobRow>> {
         self.pass(|tx| tx.claimed_by_request(worker, request_id))
+    }
+
+    fn orders(&mut self, keys: &[&str]) -> StoreResult<Vec<OrderRows>> {
+        self.pass(|tx| tx.orders(keys))
+    }
+
+    fn order_of(&mut self, id: JobId) -> StoreResult<Option<String>> {
+        self.pass(|tx| tx.order_of(id))
     }
 
     fn keys(&mut self, keys: &[&str]) -> StoreResult<Vec<Option<KeyRow>>> {

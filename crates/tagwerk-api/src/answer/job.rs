@@ -7,8 +7,8 @@ use utoipa::ToSchema;
 
 use crate::request::{Progress, RetrySettings, Subject};
 use crate::{
-    ErrorClass, FailureCause, FailureReason, IdempotencyScope, Json, LeaseToken, OnDuplicate, OnMismatch,
-    OnUnknown, PriorityLabel, Seconds, Status, Time,
+    ErrorClass, FailureCause, FailureReason, IdempotencyScope, Json, LeaseToken, OnDuplicate, OnHeadFailure,
+    OnMismatch, OnUnknown, PriorityLabel, Seconds, Status, Time,
 };
 
 /// Why a failed job failed.
@@ -89,6 +89,15 @@ pub struct JobSummary {
     pub correlation_id: Option<String>,
     /// W3C trace context of the producer.
     pub traceparent: Option<String>,
+    /// Jobs with the same key run one after the other.
+    pub ordering_key: Option<String>,
+    /// As it was given.
+    pub on_head_failure: Option<OnHeadFailure>,
+    /// The job with the same ordering key that comes first; `null` if it has the turn, and in answers about many jobs that
+    /// are no lists.
+    pub blocked_by: Option<i64>,
+    /// How many jobs of its ordering key it holds back, counted to 1001; `null` unless it is in review and holds them.
+    pub blocks: Option<u32>,
     /// Whom to ask, from the type's settings.
     pub owner: Option<String>,
     /// Last error text; kept through a requeue and after completion.
@@ -403,7 +412,8 @@ mod tests {
         "timeout_seconds":null,"retry":{"base_seconds":5,"factor":1.5,"cap_seconds":null,"jitter":"full"},
         "on_unknown":"verify","idempotency_key":null,"idempotency_scope":null,"idempotency_ttl_seconds":null,
         "on_duplicate":null,"on_mismatch":null,"supersede":false,"subject":{"kind":"order","id":"7","version":null},
-        "correlation_id":null,"traceparent":null,"owner":null,"error":null,"failure":null,"worker_id":"w",
+        "correlation_id":null,"traceparent":null,"ordering_key":"o","on_head_failure":"skip","blocked_by":7,
+        "blocks":null,"owner":null,"error":null,"failure":null,"worker_id":"w",
         "claimed_at":"2026-07-01T12:00:00.001Z","lease_expires_at":"2026-07-01T12:05:00.001Z","verify":false,
         "cancel_requested":false,"superseded_by":null,"progress":null,"created_at":"2026-07-01T12:00:00.000Z",
         "updated_at":"2026-07-01T12:00:00.001Z","finished_at":null"#;

@@ -3,7 +3,9 @@
 
 use crate::problem::Refusal;
 use crate::request::{Progress, Subject};
-use crate::{ErrorClass, IdempotencyScope, Jitter, Json, LeaseToken, OnDuplicate, OnMismatch, OnUnknown};
+use crate::{
+    ErrorClass, IdempotencyScope, Jitter, Json, LeaseToken, OnDuplicate, OnHeadFailure, OnMismatch, OnUnknown,
+};
 
 /// Back-off fields.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -67,6 +69,10 @@ pub struct NewJob {
     pub traceparent: Option<String>,
     /// `supersede`
     pub supersede: bool,
+    /// `ordering_key`
+    pub ordering_key: Option<String>,
+    /// `on_head_failure`; only with an `ordering_key`.
+    pub on_head_failure: Option<OnHeadFailure>,
 }
 
 /// `POST /jobs/bulk`
@@ -240,6 +246,15 @@ pub struct Discard {
 /// `POST /jobs/{id}/force-fail`
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ForceFail {
+    /// `reason`
+    pub reason: String,
+    /// `seen_version` or `If-Match`
+    pub seen_version: Option<i64>,
+}
+
+/// `POST /jobs/{id}/unblock`
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Unblock {
     /// `reason`
     pub reason: String,
     /// `seen_version` or `If-Match`

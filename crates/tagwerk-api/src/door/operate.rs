@@ -2,7 +2,7 @@
 
 use super::body::parse_if_match;
 use super::reader::{Reader, Unknown};
-use super::{Cancel, Delete, Discard, Door, ForceFail, Retry, TypeDefaults, queries};
+use super::{Cancel, Delete, Discard, Door, ForceFail, Retry, TypeDefaults, Unblock, queries};
 use crate::problem::{FieldCode, Refusal};
 
 impl Door {
@@ -55,6 +55,17 @@ impl Door {
             seen_version: self.seen_version(&mut reader, if_match)?,
         };
         reader.finish().map(|_| force_fail)
+    }
+
+    /// `POST /jobs/{id}/unblock`, with the bytes of the header `If-Match` if there is one.
+    pub fn unblock(&self, body: &[u8], if_match: Option<&[u8]>) -> Result<Unblock, Refusal> {
+        let mut reader = Reader::body(body, Unknown::Refuse)?;
+        reader.require("reason");
+        let unblock = Unblock {
+            reason: reader.text("reason", self.limits.prose_rule()).unwrap_or_default(),
+            seen_version: self.seen_version(&mut reader, if_match)?,
+        };
+        reader.finish().map(|_| unblock)
     }
 
     /// `DELETE /jobs/{id}`, with the bytes of the header `If-Match` if there is one.
@@ -158,10 +169,13 @@ mod tests {
     }
 
     #[test]
-    fn force_fail_and_delete() {
+    fn force_fail_unblock_and_delete() {
         let force_fail = ForceFail { reason: "stuck".to_owned(), seen_version: Some(2) };
         assert_eq!(door().force_fail(br#"{"reason":"stuck","seen_version":2}"#, None), Ok(force_fail));
         assert_eq!(door().force_fail(b"{}", None).unwrap_err().detail, "reason: is needed");
+        let unblock = Unblock { reason: "by hand".to_owned(), seen_version: Some(3) };
+        assert_eq!(door().unblock(br#"{"reason":"by hand"}"#, Some(b"3")), Ok(unblock));
+        assert_eq!(door().unblock(b"{}", None).unwrap_err().detail, "reason: is needed");
         assert_eq!(door().delete("", None), Ok(Delete { seen_version: None }));
         assert_eq!(door().delete("seen_version=4", None), Ok(Delete { seen_version: Some(4) }));
         assert_eq!(door().delete("force=1", None).unwrap_err().errors[0].field, "force");

@@ -49,7 +49,7 @@ const fn about_group(group: Group) -> &'static str {
     match group {
         Group::Jobs => "Enqueue jobs and look at them.",
         Group::Workers => "Claim jobs, keep them, report.",
-        Group::Review => "Decide about jobs: retry, discard, cancel, force-fail, erase.",
+        Group::Review => "Decide about jobs: retry, discard, cancel, force-fail, unblock, erase.",
         Group::Operating => "Queues, types, workers, figures.",
         Group::Server => "Health and documentation.",
     }

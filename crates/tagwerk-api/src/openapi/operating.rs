@@ -104,6 +104,24 @@ pub(super) const ROUTES: &[Route] = &[
         ..CALL
     },
     Route {
+        path: "/jobs/{id}/unblock",
+        id: "unblock",
+        summary: "Let the jobs behind a failed one go on",
+        about: "For a job in review that holds back others with its ordering key. It stays in review; a retry puts it back \
+                into its place.",
+        body: Some(body("UnblockRequest", examples::unblock)),
+        answers: &[answer(200, "The job, still failed.", "Job", examples::job_failed)],
+        problems: &[
+            Code::JobNotFound,
+            Code::JobDamaged,
+            Code::InvalidPrecondition,
+            Code::NotFailed,
+            Code::NotHolding,
+            Code::VersionChanged,
+        ],
+        ..CALL
+    },
+    Route {
         method: Method::Delete,
         path: "/jobs/{id}",
         id: "delete_job",

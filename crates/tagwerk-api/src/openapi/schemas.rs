@@ -45,6 +45,7 @@ fn requests(found: &mut Found) {
     add::<request::RetryRequest>(found);
     add::<request::DiscardRequest>(found);
     add::<request::ForceFailRequest>(found);
+    add::<request::UnblockRequest>(found);
     add::<request::TypeSettings>(found);
     add::<request::QueueSettings>(found);
     add::<request::PauseRequest>(found);

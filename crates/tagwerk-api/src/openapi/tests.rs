@@ -78,11 +78,11 @@ fn every_route_is_described_once() {
             );
         }
     }
-    assert_eq!(seen.len(), 38);
+    assert_eq!(seen.len(), 39);
     let document = document();
     let operations: usize =
         document["paths"].as_object().unwrap().values().map(|path| path.as_object().unwrap().len()).sum();
-    assert_eq!(operations, 38);
+    assert_eq!(operations, 39);
 }
 
 #[test]
@@ -128,6 +128,7 @@ fn at_the_door(id: &str, body: &[u8]) -> Result<Vec<String>, Refusal> {
         "discard" => door.discard(body, None).map(|_| strict()),
         "cancel" => door.cancel(body, None).map(|_| strict()),
         "force_fail" => door.force_fail(body, None).map(|_| strict()),
+        "unblock" => door.unblock(body, None).map(|_| strict()),
         "put_type" => door.type_settings("send-invoice", body).map(|_| strict()),
         "put_queue" => door.queue_settings(body).map(|_| strict()),
         "pause_queue" => door.pause(body).map(|_| strict()),
@@ -253,6 +254,7 @@ fn the_document_knows_exactly_the_fields_that_the_door_knows() {
         "discard",
         "cancel",
         "force_fail",
+        "unblock",
         "put_type",
         "put_queue",
         "pause_queue",

@@ -117,6 +117,8 @@ codes! {
         "Send lease from the claim answer: without it this call could be another attempt's.";
     NotFailed = "not-failed" 409 never "Job not in review",
         "Only a failed job can be retried; look at its status.";
+    NotHolding = "not-holding" 409 never "Job holds back nobody",
+        "It has no ordering key, skips, or was unblocked before; nothing was changed.";
     UseDiscard = "use-discard" 409 never "Job is in review",
         "A failed job is taken out of review with discard.";
     UseCancel = "use-cancel" 409 never "Job not in review",

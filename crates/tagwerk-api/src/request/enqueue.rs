@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::{
-    IdempotencyScope, Jitter, Json, OnDuplicate, OnMismatch, OnUnknown, PriorityLabel, Seconds, Time,
+    IdempotencyScope, Jitter, Json, OnDuplicate, OnHeadFailure, OnMismatch, OnUnknown, PriorityLabel,
+    Seconds, Time,
 };
 
 /// A priority in a request: a level or a number 0..=100. Higher goes first.
@@ -127,6 +128,12 @@ pub struct EnqueueRequest {
     /// before is created cancelled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub supersede: Option<bool>,
+    /// Jobs with the same key run one after the other, by id; at most 255 bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ordering_key: Option<String>,
+    /// What its failure means for the jobs behind it. Only with an `ordering_key`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_head_failure: Option<OnHeadFailure>,
 }
 
 /// `POST /jobs/bulk`

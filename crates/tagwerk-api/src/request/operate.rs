@@ -66,6 +66,16 @@ pub struct ForceFailRequest {
     pub seen_version: Option<i64>,
 }
 
+/// `POST /jobs/{id}/unblock`: let the jobs behind a job in review go on without it. It stays in review.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct UnblockRequest {
+    /// Why, for the history.
+    pub reason: String,
+    /// Only if the job still has this version; compared where the call would change something.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seen_version: Option<i64>,
+}
+
 /// `PUT /types/{type}`: defaults for new jobs of a type, and what they may ask for. `null` or missing leaves it to the
 /// server's default, or forbids nothing.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]

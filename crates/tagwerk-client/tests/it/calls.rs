@@ -4,7 +4,7 @@ use tagwerk_client::USER_AGENT;
 use tagwerk_client::api::query::{DeleteQuery, JobsQuery, NamesQuery};
 use tagwerk_client::api::request::{
     CancelRequest, ClaimRequest, CompleteRequest, DiscardRequest, EnqueueRequest, ForceFailRequest,
-    TypeSettings,
+    TypeSettings, UnblockRequest,
 };
 use tagwerk_client::api::{Json, LeaseToken, Seconds, Status, Time};
 
@@ -86,7 +86,7 @@ async fn paths_and_queries_are_encoded() {
 
 #[tokio::test]
 async fn every_verb_has_its_path() {
-    let steps = vec![Step::Answer(400, "Content-Type: text/plain\r\n", String::new()); 9];
+    let steps = vec![Step::Answer(400, "Content-Type: text/plain\r\n", String::new()); 10];
     let script = Script::run(steps);
     let client = script.client();
     let lease = || LeaseToken("t".to_owned());
@@ -99,6 +99,8 @@ async fn every_verb_has_its_path() {
         .unwrap_err();
     let force = ForceFailRequest { reason: "r".to_owned(), ..ForceFailRequest::default() };
     client.force_fail(4, &force).await.unwrap_err();
+    let unblock = UnblockRequest { reason: "r".to_owned(), ..UnblockRequest::default() };
+    client.unblock(4, &unblock).await.unwrap_err();
     client.put_type("t", &TypeSettings::default()).await.unwrap_err();
     client.wait_for_job(5, Seconds::from_ms(1500)).await.unwrap_err();
     client.explain(6).await.unwrap_err();
@@ -112,6 +114,7 @@ async fn every_verb_has_its_path() {
             "POST /jobs/2/cancel",
             "POST /jobs/3/discard",
             "POST /jobs/4/force-fail",
+            "POST /jobs/4/unblock",
             "PUT /types/t",
             "GET /jobs/5?wait_seconds=1.5",
             "GET /jobs/6/explain",

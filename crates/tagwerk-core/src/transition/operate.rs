@@ -1,4 +1,4 @@
-//! What people do: cancel, retry, discard, force-fail, delete, replace.
+//! What people do: cancel, retry, discard, force-fail, delete, replace, unblock.
 
 use super::{Answer, History, Step, state};
 use crate::{
@@ -35,6 +35,7 @@ fn act(job: &Job, action: &Action, now: Timestamp) -> Result<Step, Rejection> {
         Action::ForceFail { error } => force_fail(job, error, now),
         Action::Delete => Ok(delete(job, now)),
         Action::Replace { available_at } => replace(job, *available_at, now),
+        Action::Unblock => unblock(job, now),
     }
 }
 
@@ -132,5 +133,15 @@ fn replace(job: &Job, available_at: Timestamp, now: Timestamp) -> Result<Step, R
     let mut next = job.clone();
     next.acted = true;
     state::wait(&mut next, available_at);
+    Ok(state::done(next, History::Unchanged, now))
+}
+
+/// Whether the job holds anything is for whoever keeps the order of its key; here it only stays in review.
+fn unblock(job: &Job, now: Timestamp) -> Result<Step, Rejection> {
+    if job.status != Status::Failed {
+        return Err(Rejection::NotFailed { status: job.status });
+    }
+    let mut next = job.clone();
+    next.acted = true;
     Ok(state::done(next, History::Unchanged, now))
 }

@@ -184,6 +184,7 @@ fn a_version_counts_for_every_action_that_would_change_something() {
         force_fail(),
         Action::Delete,
         Action::Replace { available_at: at(1) },
+        Action::Unblock,
     ];
     for action in actions {
         for mut s in in_each_status() {

@@ -46,6 +46,7 @@ fn action() -> impl Strategy<Value = Action> {
         2 => Just(force_fail()),
         1 => Just(Action::Delete),
         1 => (0..100_000_i64).prop_map(|ms| Action::Replace { available_at: at(ms) }),
+        1 => Just(Action::Unblock),
     ]
 }
 

@@ -107,6 +107,7 @@ fn fill(work: &mut Work<'_>, open: &mut [Open<'_>]) -> StoreResult<bool> {
         again |= !claim.done;
     }
     work.flush()?;
+    work.settle_turns()?;
     Ok(again)
 }
 

@@ -212,6 +212,7 @@ fn create(work: &mut Work<'_>, jobs: &[&EnqueueJob]) -> StoreResult<Vec<JobId>> 
     let lanes = lanes_of(work, jobs, &names)?;
     work.note_lanes(&lanes);
     let first = work.tx.next_ids(jobs.len())?;
+    work.load_orders(jobs.iter().filter_map(|job| job.ordering.as_deref()))?;
     let mut ids = Vec::with_capacity(jobs.len());
     for (offset, ((job, set), lane)) in (0..).zip(jobs.iter().zip(settings).zip(lanes)) {
         let id = JobId(first.0 + offset);
@@ -219,7 +220,10 @@ fn create(work: &mut Work<'_>, jobs: &[&EnqueueJob]) -> StoreResult<Vec<JobId>> 
         if let Some((key, fingerprint)) = job.key.as_deref().zip(fingerprint) {
             take_key(work, key_row(work, (job, set), (key, id, fingerprint)))?;
         }
-        let row = new_row(work, (job, set), (id, lane));
+        let mut row = new_row(work, (job, set), (id, lane));
+        if let Some(ordering) = &job.ordering {
+            row.order = Some(Box::new(work.line_up(ordering)));
+        }
         work.create(row, detail_of(job, fingerprint));
         ids.push(id);
     }
@@ -306,6 +310,7 @@ fn new_row(work: &Work<'_>, of: (&EnqueueJob, &TypeSettings), at: (JobId, Lane))
         priority: admit::priority(job, set),
         payload_bytes: u32::try_from(payload_of(job).len()).unwrap_or(u32::MAX),
         note: Note::default(),
+        order: None,
     }
 }
 
@@ -338,6 +343,7 @@ fn detail_of(job: &EnqueueJob, fingerprint: Option<[u8; 16]>) -> Detail {
         timeout_ms: job.timeout_ms,
         retry: job.retry,
         supersede: job.supersede,
+        ordering: job.ordering.clone(),
     }
 }
 

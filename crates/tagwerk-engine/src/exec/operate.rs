@@ -36,7 +36,13 @@ pub(crate) fn operate(work: &mut Work<'_>, call: &Operate) -> StoreResult<Result
         return Ok(Err(refusal));
     }
     let was_superseded = work.row(id).is_some_and(|row| row.job.superseded_by.is_some());
+    if call.action == Action::Unblock && work.row(id).is_none_or(|row| row.order.is_none()) {
+        return Ok(Err(Refusal::NotHolding(work.full(id, View::Whole)?)));
+    }
     work.record(id, &event, step);
+    if call.action == Action::Unblock {
+        work.leave_order(id);
+    }
     if done {
         if was_superseded && is_retry(&call.action) {
             supersede::reopen(work, id)?;
@@ -128,5 +134,6 @@ const fn name_of(action: &Action) -> Call {
         Action::ForceFail { .. } => Call::ForceFail,
         Action::Delete => Call::Delete,
         Action::Replace { .. } => Call::Replace,
+        Action::Unblock => Call::Unblock,
     }
 }

@@ -3,6 +3,7 @@
 use tagwerk_core::{AttemptEnd, Status, Timestamp, limits, overdue};
 
 use crate::engine::Vitals;
+use crate::query::turns;
 use crate::row::{JobRow, QueueRow};
 use crate::store::{Read, StoreResult};
 
@@ -31,6 +32,8 @@ pub enum WhyKind {
     QueuePaused,
     /// The server is shutting down and hands out nothing.
     Draining,
+    /// Another job with its ordering key comes first.
+    BlockedByKey,
     /// It failed and waits for a person or an API call.
     InReview,
     /// It is done.
@@ -75,7 +78,7 @@ pub fn explain(
     let mut reasons = match row.job.status {
         Status::Pending => pending(read, row, (vitals, now))?,
         Status::Running => vec![running(row, now)],
-        Status::Failed => vec![failed(row)],
+        Status::Failed => vec![failed(read, row)?],
         Status::Completed => {
             vec![settled(row, (WhyKind::Completed, "It was reported as done.", "nothing; it is done"))]
         }
@@ -115,6 +118,7 @@ fn pending(read: &mut dyn Read, row: &JobRow, at: (&Vitals, Timestamp)) -> Store
     if job.available_at > now {
         reasons.push(not_due(read, row)?);
     }
+    reasons.extend(blocked(read, row)?);
     if vitals.draining {
         reasons.push(Why {
             kind: WhyKind::Draining,
@@ -244,16 +248,53 @@ fn running(row: &JobRow, now: Timestamp) -> Why {
     }
 }
 
-fn failed(row: &JobRow) -> Why {
+/// The job before it in the order of its key.
+fn blocked(read: &mut dyn Read, row: &JobRow) -> StoreResult<Option<Why>> {
+    let Some(order) = row.order.as_ref().filter(|order| order.blocked) else { return Ok(None) };
+    let Some(before) = turns::holder(read.order(&order.key)?, row.job.id) else { return Ok(None) };
+    let job = &before.job;
+    let (stands, freed_by) = match job.status {
+        Status::Running => ("runs", "the end of that job"),
+        Status::Failed => ("is in review", "retry, discard or unblock of that job"),
+        Status::Pending | Status::Completed | Status::Cancelled => ("waits", "the end of that job"),
+    };
+    Ok(Some(Why {
+        kind: WhyKind::BlockedByKey,
+        detail: format!("Job {} with the same ordering key comes first; it {stands}.", job.id),
+        since: Some(job.updated_at),
+        until: None,
+        freed_by,
+    }))
+}
+
+fn failed(read: &mut dyn Read, row: &JobRow) -> StoreResult<Why> {
     let failure = row.job.failure.map_or_else(String::new, |failure| {
         format!(" ({}, {}, {})", failure.reason.name(), failure.class.name(), failure.cause.name())
     });
-    Why {
+    let blocks = match turns::place(read, row)?.blocks {
+        None | Some(0) => String::new(),
+        Some(n) => format!(" It blocks {} of its ordering key.", counted(n)),
+    };
+    Ok(Why {
         kind: WhyKind::InReview,
-        detail: format!("It is in review{failure} until somebody decides."),
+        detail: format!("It is in review{failure} until somebody decides.{blocks}"),
         since: row.job.finished_at,
         until: None,
-        freed_by: "retry or discard",
+        freed_by: if blocks.is_empty() {
+            "retry or discard"
+        } else {
+            "retry or discard; unblock frees the others"
+        },
+    })
+}
+
+fn counted(n: usize) -> String {
+    match n {
+        1 => "1 job".to_owned(),
+        n if n > limits::POSITION_EXACT_MAX as usize => {
+            format!("more than {} jobs", limits::POSITION_EXACT_MAX)
+        }
+        n => format!("{n} jobs"),
     }
 }
 

@@ -31,6 +31,7 @@ pub mod rows;
 pub mod settings;
 pub mod snapshots;
 pub mod time;
+pub mod turns;
 pub mod versions;
 pub mod views;
 pub mod walk;
@@ -269,6 +270,14 @@ macro_rules! conformance_tests {
                 pages_of_any_size_show_every_job_once,
                 a_list_follows_the_status,
                 a_scan_shows_every_row,
+            }
+            turns {
+                a_blocked_job_is_passed_over_until_its_turn,
+                a_turn_that_rolls_back_was_not_given,
+                the_order_of_a_key_follows_its_jobs,
+                a_blocked_job_expires,
+                f151_a_damaged_row_does_not_hold_its_order,
+                an_erased_job_leaves_its_order,
             }
             views {
                 the_oldest_ready_job_of_each_lane_is_found,

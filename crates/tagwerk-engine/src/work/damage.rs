@@ -77,6 +77,9 @@ impl Work<'_> {
     pub(crate) fn erase_damaged(&mut self, id: JobId) -> StoreResult<()> {
         self.flush()?;
         let key = self.tx.key_of(id)?;
+        if let Some(order) = self.tx.order_of(id)? {
+            self.touch_order(order.into());
+        }
         let hint = self.row(id).map(|row| (row.lane.clone(), row.job.status));
         self.tx.erase(&[id])?;
         self.entries.insert(id, None);

@@ -50,6 +50,7 @@ impl Work<'_> {
 
     /// Writes the rest and the ledger; what others must learn comes back.
     pub(crate) fn finish(mut self) -> StoreResult<Effects> {
+        self.settle_turns()?;
         self.flush()?;
         let deltas: Vec<(LaneId, Tally)> =
             self.ledger.into_iter().filter(|(_, tally)| !tally.is_zero()).collect();

@@ -12,6 +12,7 @@ mod faults;
 mod handle;
 mod limits;
 mod operators;
+mod orders;
 mod overviews;
 mod queues;
 mod reports;

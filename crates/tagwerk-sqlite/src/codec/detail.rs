@@ -1,8 +1,8 @@
 //! The cold row.
 
 use rusqlite::{Connection, OptionalExtension, Statement};
-use tagwerk_core::{JobId, RetryOverrides};
-use tagwerk_engine::row::{Detail, Subject};
+use tagwerk_core::{JobId, OnHeadFailure, RetryOverrides};
+use tagwerk_engine::row::{Detail, Ordering, Subject};
 
 use crate::cells::Cells;
 use crate::code::Code;
@@ -14,7 +14,7 @@ macro_rules! detail_columns {
     () => {
         "subject_kind, subject_id, subject_version, correlation_id, traceparent, key, scope, ttl_ms, on_duplicate, \
          on_mismatch, lease_ms, timeout_ms, retry_base_ms, retry_factor, retry_cap_ms, retry_jitter, fingerprint, \
-         supersede"
+         supersede, ordering"
     };
 }
 
@@ -22,13 +22,25 @@ const SELECT_LIST: &str = concat!("SELECT ", detail_columns!(), " FROM detail WH
 /// Reads a cold row.
 pub(crate) const SELECT_FULL: &str =
     concat!("SELECT ", detail_columns!(), ", payload FROM detail WHERE job = ?1");
+const SELECT_ORDERING: &str = "SELECT ordering FROM detail WHERE job = ?1";
 const SELECT_KEY: &str = "SELECT key FROM detail WHERE job = ?1";
 /// Adds a cold row.
 pub(crate) const INSERT: &str = concat!(
     "INSERT INTO detail (job, ",
     detail_columns!(),
-    ", payload) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)"
+    ", payload) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21)"
 );
+
+/// The ordering key with which a job came.
+pub(crate) fn read_ordering(conn: &Connection, job: JobId) -> Res<Option<Ordering>> {
+    read_text(conn, SELECT_ORDERING, job)?.map(|text| ordering(&text)).transpose()
+}
+
+fn read_text(conn: &Connection, sql: &str, job: JobId) -> Res<Option<String>> {
+    let decode = |row: &rusqlite::Row<'_>| Ok(Cells(row).maybe_string(0));
+    let found = conn.prepare_cached(sql)?.query_row([job.0], decode).optional()?;
+    found.transpose().map(Option::flatten)
+}
 
 /// The cold part of a job; `None` where there is none.
 pub(crate) fn read(conn: &Connection, job: JobId, depth: Depth) -> Res<Option<Detail>> {
@@ -51,9 +63,7 @@ pub(crate) fn query(select: &mut Statement<'_>, job: JobId, depth: Depth) -> Res
 
 /// The idempotency key with which a job came.
 pub(crate) fn read_key(conn: &Connection, job: JobId) -> Res<Option<String>> {
-    let decode = |row: &rusqlite::Row<'_>| Ok(Cells(row).maybe_string(0));
-    let found = conn.prepare_cached(SELECT_KEY)?.query_row([job.0], decode).optional()?;
-    found.transpose().map(Option::flatten)
+    read_text(conn, SELECT_KEY, job)
 }
 
 fn decode(cells: Cells<'_>, depth: Depth) -> Res<Detail> {
@@ -64,7 +74,7 @@ fn decode(cells: Cells<'_>, depth: Depth) -> Res<Detail> {
         _ => return Err(Fail::Row("its subject has a kind or an id, but not both".to_owned())),
     };
     Ok(Detail {
-        payload: if depth == Depth::Full { cells.string(18)? } else { String::new() },
+        payload: if depth == Depth::Full { cells.string(19)? } else { String::new() },
         subject,
         correlation_id: cells.maybe_string(3)?,
         traceparent: cells.maybe_string(4)?,
@@ -78,7 +88,28 @@ fn decode(cells: Cells<'_>, depth: Depth) -> Res<Detail> {
         retry: retry(cells, 12)?,
         fingerprint: cells.maybe_hash(16)?,
         supersede: cells.maybe_int(17)?.is_some(),
+        ordering: cells.maybe_string(18)?.map(|text| ordering(&text).map(Box::new)).transpose()?,
     })
+}
+
+/// An ordering key with the letter before it.
+fn ordering(text: &str) -> Res<Ordering> {
+    let on_head_failure = match text.as_bytes().first() {
+        Some(b'-') => None,
+        Some(b'b') => Some(OnHeadFailure::Block),
+        Some(b's') => Some(OnHeadFailure::Skip),
+        _ => return Err(Fail::Row("column `ordering` begins with a letter from another version".to_owned())),
+    };
+    Ok(Ordering { key: text.get(1..).unwrap_or_default().into(), on_head_failure })
+}
+
+fn ordering_text(ordering: &Ordering) -> String {
+    let letter = match ordering.on_head_failure {
+        None => '-',
+        Some(OnHeadFailure::Block) => 'b',
+        Some(OnHeadFailure::Skip) => 's',
+    };
+    format!("{letter}{}", ordering.key)
 }
 
 /// Back-off fields in four columns from `at` on.
@@ -120,6 +151,9 @@ pub(crate) fn bind(statement: &mut Statement<'_>, job: JobId, detail: &Detail) -
     if detail.supersede {
         statement.raw_bind_parameter(19, 1)?;
     }
-    statement.raw_bind_parameter(20, detail.payload.as_str())?;
+    if let Some(ordering) = &detail.ordering {
+        statement.raw_bind_parameter(20, ordering_text(ordering))?;
+    }
+    statement.raw_bind_parameter(21, detail.payload.as_str())?;
     Ok(())
 }

@@ -1,12 +1,12 @@
 //! The hot row.
 
 use rusqlite::{Connection, Row, Statement, ToSql};
-use tagwerk_core::{Job, JobId, Lease, LeaseBits, OnUnknown, Priority, Status};
-use tagwerk_engine::row::{JobRow, LaneId, Note};
+use tagwerk_core::{Job, JobId, Lease, LeaseBits, OnHeadFailure, OnUnknown, Priority, Status};
+use tagwerk_engine::row::{JobRow, LaneId, Note, Order};
 
 use crate::cells::Cells;
 use crate::code::Code;
-use crate::codec::note;
+use crate::codec::{detail, note};
 use crate::error::{Fail, Res};
 use crate::lanes::Lanes;
 
@@ -24,6 +24,10 @@ pub(crate) use job_columns;
 pub(crate) const COLUMNS: usize = 29;
 /// Place of the id among the columns.
 pub(crate) const ID: usize = 0;
+/// Place of the state among the columns.
+const STATE: usize = 3;
+/// State of a pending job that waits for its turn in the order of its key.
+const BLOCKED: i64 = 2;
 /// Place of the due time among the columns.
 pub(crate) const DUE: usize = 4;
 
@@ -38,7 +42,11 @@ mod flag {
     pub(super) const REVIEW_UNKNOWN: i64 = 1 << 6;
     /// The job has a row in `note`.
     pub(super) const HAS_NOTE: i64 = 1 << 7;
-    pub(super) const ALL: i64 = (1 << 8) - 1;
+    /// The job stands in the order of its ordering key.
+    pub(super) const ORDERED: i64 = 1 << 8;
+    /// Those behind it go on when it fails.
+    pub(super) const SKIPS: i64 = 1 << 9;
+    pub(super) const ALL: i64 = (1 << 10) - 1;
 }
 
 /// How much of a job is wanted.
@@ -67,12 +75,24 @@ impl Decoder<'_> {
                 (row.job.error, row.job.superseded_by, row.note) =
                     note::read(self.conn, row.job.id, self.depth)?;
             }
+            if flags & flag::ORDERED != 0 {
+                row.order = Some(self.order(&row, (flags, cells.int(STATE)?))?);
+            }
             Ok(row)
         });
         decoded.map_err(|fail| match fail {
             Fail::Row(why) => Fail::Row(format!("job {}: {why}", cells.int(ID).unwrap_or_default())),
             other => other,
         })
+    }
+
+    fn order(&self, row: &JobRow, (flags, state): (i64, i64)) -> Res<Box<Order>> {
+        let ordering = detail::read_ordering(self.conn, row.job.id)?;
+        let ordering =
+            ordering.ok_or_else(|| Fail::Row("it stands in an order, but has no key".to_owned()))?;
+        let skips = flags & flag::SKIPS != 0;
+        let on_head_failure = if skips { OnHeadFailure::Skip } else { OnHeadFailure::Block };
+        Ok(Box::new(Order { key: ordering.key, on_head_failure, blocked: state == BLOCKED }))
     }
 
     fn hot(&self, cells: Cells<'_>) -> Res<(JobRow, i64)> {
@@ -82,7 +102,7 @@ impl Decoder<'_> {
             .ok_or_else(|| Fail::Row("column `prio` is out of range".to_owned()))?;
         let (job, flags) = job(cells)?;
         let (payload_bytes, lane) = (cells.narrow(17)?, lane.clone());
-        Ok((JobRow { job, lane, priority, payload_bytes, note: Note::default() }, flags))
+        Ok((JobRow { job, lane, priority, payload_bytes, note: Note::default(), order: None }, flags))
     }
 }
 
@@ -92,7 +112,7 @@ fn job(cells: Cells<'_>) -> Res<(Job, i64)> {
         return Err(Fail::Row(format!("column `flags` holds {flags}, which is from another version")));
     }
     let has = |flag| flags & flag != 0;
-    let status: Status = cells.code(3)?;
+    let status: Status = cells.code(STATE)?;
     let job = Job {
         id: JobId(cells.int(ID)?),
         status,
@@ -144,6 +164,11 @@ fn lease(cells: Cells<'_>, status: Status) -> Res<Option<Lease>> {
     }))
 }
 
+/// The state as it is stored.
+pub(crate) fn state(row: &JobRow) -> i64 {
+    if row.is_blocked() { BLOCKED } else { row.job.status.code() }
+}
+
 /// Lease bits as they are stored.
 pub(crate) fn lease_bits(row: &JobRow) -> Option<i64> {
     row.job.lease.as_ref().map(|lease| lease.bits.0.cast_signed())
@@ -161,7 +186,12 @@ fn flags(row: &JobRow) -> i64 {
         (job.on_unknown == OnUnknown::Review, flag::REVIEW_UNKNOWN),
         (note::is_needed(row), flag::HAS_NOTE),
     ];
-    pairs.into_iter().filter_map(|(is_set, flag)| is_set.then_some(flag)).sum()
+    let flags: i64 = pairs.into_iter().filter_map(|(is_set, flag)| is_set.then_some(flag)).sum();
+    match &row.order {
+        None => flags,
+        Some(order) if order.on_head_failure == OnHeadFailure::Skip => flags | flag::ORDERED | flag::SKIPS,
+        Some(_) => flags | flag::ORDERED,
+    }
 }
 
 /// Binds all columns of a row to the parameters `?1` … `?29`.
@@ -173,7 +203,7 @@ pub(crate) fn bind(statement: &mut Statement<'_>, row: &JobRow) -> Res<()> {
         Some(job.id.0),
         Some(row.lane.id.0),
         Some(row.priority.value().into()),
-        Some(job.status.code()),
+        Some(state(row)),
         Some(job.available_at.as_millis()),
         job.expires_at.map(tagwerk_core::Timestamp::as_millis),
         job.max_age_ms,

@@ -3,7 +3,7 @@
 use rusqlite::params;
 use tagwerk_core::{JobId, Status, Timestamp};
 use tagwerk_engine::row::{
-    ActionRow, AttemptRow, FullJob, JobRow, KeyRow, Lane, QueueRow, Tally, TypeSettings,
+    ActionRow, AttemptRow, FullJob, JobRow, KeyRow, Lane, OrderRows, QueueRow, Tally, TypeSettings,
 };
 use tagwerk_engine::store::{
     LaneReady, ListQuery, Listed, Listing, Read, StoreError, StoreFacts, StoreResult,
@@ -17,7 +17,7 @@ use crate::figures;
 use crate::open::beside;
 use crate::read::{Slot, SqliteReaders, list, ready};
 use crate::tx::{keys, served_until};
-use crate::{migrate, tx};
+use crate::{migrate, turns, tx};
 
 const ACTIONS: &str = "SELECT at, call, version, text FROM action WHERE job = ?1 ORDER BY n";
 const QUEUES: &str = "SELECT name, last_claim FROM queue ORDER BY name";
@@ -192,6 +192,22 @@ impl View<'_> {
     }
 }
 
+impl turns::Source for View<'_> {
+    fn conn(&self) -> &rusqlite::Connection {
+        self.conn
+    }
+
+    fn readable(&mut self, id: JobId) -> Res<Option<JobRow>> {
+        match self.row(id, Depth::List) {
+            Err(Fail::Row(why)) => {
+                tracing::debug!(why, "a damaged row is left out of the order of its key");
+                Ok(None)
+            }
+            row => row,
+        }
+    }
+}
+
 impl Read for Snapshot<'_> {
     fn jobs(&mut self, ids: &[JobId]) -> StoreResult<Vec<Option<Listed>>> {
         let view = self.view()?;
@@ -230,6 +246,14 @@ impl Read for Snapshot<'_> {
 
     fn running(&mut self, after: JobId, limit: usize) -> StoreResult<Vec<JobRow>> {
         Ok(self.view()?.running(after, limit)?)
+    }
+
+    fn order(&mut self, key: &str) -> StoreResult<OrderRows> {
+        Ok(turns::read(&mut self.view()?, key)?)
+    }
+
+    fn followers(&mut self, key: &str, behind: JobId, cap: usize) -> StoreResult<usize> {
+        Ok(turns::followers(self.view()?.conn, key, (behind, cap))?)
     }
 
     fn key(&mut self, key: &str) -> StoreResult<Option<KeyRow>> {

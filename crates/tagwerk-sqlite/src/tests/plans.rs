@@ -7,7 +7,7 @@ use super::Place;
 use crate::codec::{attempt, detail};
 use crate::read::{list, ready};
 use crate::tx::{claim, jobs, keys, time, upkeep};
-use crate::{book, connect, tx};
+use crate::{book, connect, turns, tx};
 
 /// The statement, and what its plan must name.
 const HOT: &[(&str, &str)] = &[
@@ -21,8 +21,13 @@ const HOT: &[(&str, &str)] = &[
     (tx::LOAD, "SEARCH job USING INTEGER PRIMARY KEY (rowid=?)"),
     (jobs::UPDATE, "SEARCH job USING INTEGER PRIMARY KEY (rowid=?)"),
     (time::OVERDUE, "SEARCH job USING COVERING INDEX job_lease (lease_until<?)"),
-    (time::EXPIRED, "SEARCH job USING COVERING INDEX job_expires (expires>? AND expires<?)"),
+    (time::EXPIRED, "SEARCH job USING INDEX job_expires (expires>? AND expires<?)"),
     (time::BY_REQUEST, "SEARCH job USING COVERING INDEX job_request (request_id=?)"),
+    (turns::NEXT, "SEARCH job_order USING PRIMARY KEY (okey=? AND job>?)"),
+    (turns::NEXT_OPEN, "SEARCH job_order USING COVERING INDEX job_order_open (okey=? AND job>?)"),
+    (turns::COUNT, "SEARCH job_order USING PRIMARY KEY (okey=? AND job>?)"),
+    (turns::UPDATE, "SEARCH job_order USING PRIMARY KEY (okey=? AND job=?)"),
+    (turns::DELETE, "SEARCH job_order USING PRIMARY KEY (okey=? AND job=?)"),
     (keys::SELECT, "SEARCH idem_key USING PRIMARY KEY (key=?)"),
     (keys::REPLACE, "SEARCH idem_key USING PRIMARY KEY (key=?)"),
     (keys::TOMBSTONES, "SEARCH idem_key USING INDEX idem_tomb (key>?)"),

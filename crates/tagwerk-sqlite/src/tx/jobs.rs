@@ -6,10 +6,10 @@ use tagwerk_engine::row::{Detail, JobRow};
 use tagwerk_engine::store::{Change, Found, Insert, OldPayload, PayloadWrite, StoreError, Unreadable};
 
 use crate::book::{Head, Level};
-use crate::code::Code;
-use crate::codec::job::{COLUMNS, Depth, bind, job_columns, lease_bits};
+use crate::codec::job::{COLUMNS, Depth, bind, job_columns, lease_bits, state};
 use crate::codec::{detail, note};
 use crate::error::{Fail, Res};
+use crate::turns;
 use crate::writer::Writer;
 
 /// Adds a hot row.
@@ -44,7 +44,8 @@ pub(super) fn insert(writer: &mut Writer, jobs: &[Insert]) -> Res<()> {
         if note::is_needed(row) {
             note::write(conn, row)?;
         }
-        if row.job.status == Status::Pending {
+        turns::insert(conn, row)?;
+        if is_offered(row) {
             book.offer(level(row), place(row));
         }
         if row.lane.id.is_special() && row.job.status == Status::Running {
@@ -52,6 +53,11 @@ pub(super) fn insert(writer: &mut Writer, jobs: &[Insert]) -> Res<()> {
         }
     }
     Ok(())
+}
+
+/// Whether claims may see it once it is due.
+fn is_offered(row: &JobRow) -> bool {
+    row.job.status == Status::Pending && !row.is_blocked()
 }
 
 /// The level of a row.
@@ -130,7 +136,7 @@ pub(super) fn put(writer: &mut Writer, changes: &[Change]) -> Res<()> {
     for Change { before, after } in changes {
         bind(&mut update, after)?;
         update.raw_bind_parameter(COLUMNS + 1, before.job.version)?;
-        update.raw_bind_parameter(COLUMNS + 2, before.job.status.code())?;
+        update.raw_bind_parameter(COLUMNS + 2, state(before))?;
         update.raw_bind_parameter(COLUMNS + 3, lease_bits(before))?;
         if update.raw_execute()? != 1 {
             return Err(StoreError::Conflict.into());
@@ -138,6 +144,7 @@ pub(super) fn put(writer: &mut Writer, changes: &[Change]) -> Res<()> {
         if note::differs(before, after) {
             note::write(conn, after)?;
         }
+        turns::put(conn, before, after)?;
         let was_given = given.remove(&after.job.id.0).is_some();
         if after.lane.id.is_special() {
             // A row that was given counts as running already.
@@ -149,7 +156,7 @@ pub(super) fn put(writer: &mut Writer, changes: &[Change]) -> Res<()> {
             }
         }
         recent.wrote(after);
-        if after.job.status == Status::Pending {
+        if is_offered(after) {
             book.offer(level(after), place(after));
         }
     }
@@ -172,7 +179,7 @@ pub(super) fn put_payloads(writer: &mut Writer, payloads: &[PayloadWrite]) -> Re
 }
 
 /// One row by a statement that returns [`job_columns`]; a damaged one is remembered and passed over.
-pub(super) fn readable(writer: &mut Writer, id: i64) -> Res<Option<JobRow>> {
+pub(crate) fn readable(writer: &mut Writer, id: i64) -> Res<Option<JobRow>> {
     if writer.damaged.contains(&id) {
         return Ok(None);
     }

@@ -13,7 +13,7 @@ pub(crate) const OVERDUE: &str =
     "SELECT id FROM job INDEXED BY job_lease WHERE state = 1 AND lease_until <= ?1 ORDER BY lease_until, id";
 /// Jobs that are too old.
 pub(crate) const EXPIRED: &str = "SELECT id FROM job INDEXED BY job_expires \
-     WHERE expires IS NOT NULL AND state = 0 AND expires <= ?1 ORDER BY expires, id";
+     WHERE expires IS NOT NULL AND state IN (0, 2) AND expires <= ?1 ORDER BY expires, id";
 /// Leases of a claim.
 pub(crate) const BY_REQUEST: &str = "SELECT id FROM job INDEXED BY job_request \
      WHERE request_id = ?1 AND request_id IS NOT NULL AND state = 1 ORDER BY id";

@@ -10,6 +10,7 @@ use tagwerk_engine::store::{Prunable, PruneQuery};
 use crate::code::Code;
 use crate::codec::{attempt, detail};
 use crate::error::Res;
+use crate::turns;
 use crate::tx::jobs::{exists, readable};
 use crate::writer::Writer;
 
@@ -152,6 +153,7 @@ fn prunable_ids(conn: &Connection, query: &PruneQuery) -> Res<(Vec<i64>, Option<
 
 /// Erases jobs.
 pub(super) fn erase(writer: &mut Writer, ids: &[JobId]) -> Res<()> {
+    turns::erase(&writer.conn, ids, |id| writer.damaged.contains(&id.0))?;
     for sql in ERASE {
         let mut delete = writer.conn.prepare_cached(sql)?;
         for id in ids {

@@ -58,6 +58,7 @@ pub(crate) fn detail(payload: &str) -> Detail {
         timeout_ms: None,
         retry: RetryOverrides::default(),
         supersede: false,
+        ordering: None,
     }
 }
 
@@ -79,6 +80,7 @@ impl Draft {
             priority: Priority::from_value(self.priority).expect("a priority"),
             payload_bytes: u32::try_from(self.detail.payload.len()).expect("small"),
             note: Note::default(),
+            order: None,
         };
         Insert { row, detail: self.detail.clone() }
     }

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use tagwerk_client::api::answer::Enqueued;
 use tagwerk_client::api::request::{EnqueueRequest, Priority, RetrySettings, Subject};
-use tagwerk_client::api::{IdempotencyScope, Jitter, OnDuplicate, OnMismatch, OnUnknown, Seconds, Time};
+use tagwerk_client::api::{IdempotencyScope, Jitter, OnDuplicate, OnHeadFailure, OnMismatch};
+use tagwerk_client::api::{OnUnknown, Seconds, Time};
 
 use super::connect::Remote;
 use super::exit::Exit;
@@ -23,7 +24,7 @@ With --bulk each line of the file is a job as POST /jobs takes it, such as {\"ty
 Give each an idempotency_key: then a bulk that was interrupted is simply started again.";
 
 /// What is said of one job and has no place beside a file of many.
-const JOB_FLAGS: [&str; 27] = [
+const JOB_FLAGS: [&str; 29] = [
     "job_type",
     "payload",
     "queue",
@@ -51,6 +52,8 @@ const JOB_FLAGS: [&str; 27] = [
     "supersede",
     "correlation_id",
     "traceparent",
+    "ordering_key",
+    "on_head_failure",
 ];
 
 /// Enqueue a job, or many from a file.
@@ -140,6 +143,13 @@ struct Options {
     /// W3C trace context
     #[arg(long, value_name = "TEXT")]
     traceparent: Option<String>,
+    /// Jobs with the same key run one after the other
+    #[arg(long, value_name = "KEY")]
+    ordering_key: Option<String>,
+    /// What its failure means for the jobs behind it
+    #[arg(long, value_name = "WHAT", requires = "ordering_key",
+        value_parser = named(OnHeadFailure::NAMES, OnHeadFailure::from_name))]
+    on_head_failure: Option<OnHeadFailure>,
 }
 
 /// The back-off before retries, for jobs and types.
@@ -235,6 +245,8 @@ impl Options {
             correlation_id: self.correlation_id,
             traceparent: self.traceparent,
             supersede: self.supersede.then_some(true),
+            ordering_key: self.ordering_key,
+            on_head_failure: self.on_head_failure,
         })
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use tagwerk_client::api::answer::{DamagedJob, Job};
 use tagwerk_client::api::query::{AttemptsQuery, JobsQuery};
-use tagwerk_client::api::request::CancelRequest;
+use tagwerk_client::api::request::{CancelRequest, UnblockRequest};
 use tagwerk_client::api::{Seconds, Status, Time};
 use tagwerk_client::{Answer, Client, Error};
 use tagwerk_core::limits;
@@ -22,7 +22,7 @@ use super::show;
 use super::values::{named, seconds, time};
 use crate::system::SystemClock;
 
-/// List, show, explain, cancel jobs, or wait for one.
+/// List, show, explain, cancel, unblock jobs, or wait for one.
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Jobs {
     /// List jobs, oldest first; every filter that is given must hold
@@ -35,6 +35,8 @@ pub(crate) enum Jobs {
     Explain(One),
     /// Cancel jobs that have not ended
     Cancel(Cancel),
+    /// Let the jobs behind failed ones with an ordering key go on; the failed ones stay in review
+    Unblock(Unblock),
     /// Wait until a job is completed, failed or cancelled; exit code 0 only if it was completed
     Wait(Wait),
 }
@@ -131,6 +133,22 @@ pub(crate) struct Cancel {
     remote: Remote,
 }
 
+/// What no longer holds back others, and why.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Unblock {
+    /// The jobs: their ids, or key:IDEMPOTENCY-KEY
+    #[arg(required = true, value_name = "JOB")]
+    jobs: Vec<JobName>,
+    /// Why, for the history
+    #[arg(long, value_name = "TEXT")]
+    reason: String,
+    /// Only if the job still has this version
+    #[arg(long, value_name = "VERSION")]
+    seen_version: Option<i64>,
+    #[command(flatten)]
+    remote: Remote,
+}
+
 /// What to wait for, and how long.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Wait {
@@ -153,6 +171,7 @@ impl Jobs {
             Self::Attempts(attempts) => attempts.run().await,
             Self::Explain(one) => one.explain().await,
             Self::Cancel(cancel) => cancel.run().await,
+            Self::Unblock(unblock) => unblock.run().await,
             Self::Wait(wait) => wait.run().await,
         }
     }
@@ -250,6 +269,20 @@ impl Cancel {
         for job in self.jobs {
             if let Some(id) = each.id(&client, &job).await? {
                 each.take(id, client.cancel(id, &request).await)?;
+            }
+        }
+        Ok(each.exit)
+    }
+}
+
+impl Unblock {
+    async fn run(self) -> Result<Exit, Failure> {
+        let client = self.remote.client()?;
+        let request = UnblockRequest { reason: self.reason, seen_version: self.seen_version };
+        let mut each = Each::new(&self.remote);
+        for job in self.jobs {
+            if let Some(id) = each.id(&client, &job).await? {
+                each.take(id, client.unblock(id, &request).await)?;
             }
         }
         Ok(each.exit)

@@ -29,7 +29,7 @@ pub(crate) fn body(data: &[u8]) {
         "claim" | "claim_bulk" => seen.claims(call),
         "complete" | "fail" | "release" | "heartbeat" | "checkpoint" => seen.reports(call),
         "report_bulk" | "heartbeat_bulk" => seen.bulk_reports(call),
-        "cancel" | "retry" | "discard" | "force_fail" | "put_type" => seen.operators(call),
+        "cancel" | "retry" | "discard" | "force_fail" | "unblock" | "put_type" => seen.operators(call),
         "put_queue" | "pause_queue" | "resume_queue" | "drain_queue" => seen.queues(call),
         _ => {}
     }
@@ -159,6 +159,11 @@ impl Seen<'_> {
                 let Some(read) = accepted(door.force_fail(body, self.header)) else { return };
                 prose(&read.reason);
                 door.force_fail(&written::force_fail(&read), None) == Ok(read)
+            }
+            "unblock" => {
+                let Some(read) = accepted(door.unblock(body, self.header)) else { return };
+                prose(&read.reason);
+                door.unblock(&written::unblock(&read), None) == Ok(read)
             }
             _ => {
                 let job_type = "send-invoice";

@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use tagwerk_api::door::{
     Cancel, Checkpoint, Claim, Discard, ForceFail, Holder, NewJob, NewJobs, QueueBounds, Report, ReportItem,
-    Retry, RetryFields, TypeDefaults,
+    Retry, RetryFields, TypeDefaults, Unblock,
 };
 use tagwerk_api::{Json, Seconds, Time};
 
@@ -67,6 +67,7 @@ fn job_text(job: &NewJob) -> String {
     object.put("on_duplicate", job.on_duplicate).put("on_mismatch", job.on_mismatch);
     object.put("subject", job.subject.as_ref()).put("correlation_id", job.correlation_id.as_ref());
     object.put("traceparent", job.traceparent.as_ref()).put("supersede", Some(job.supersede));
+    object.put("ordering_key", job.ordering_key.as_ref()).put("on_head_failure", job.on_head_failure);
     object.text()
 }
 
@@ -175,6 +176,11 @@ pub(super) fn discard(discard: &Discard) -> Vec<u8> {
 pub(super) fn force_fail(forced: &ForceFail) -> Vec<u8> {
     let mut object = Object::default();
     object.put("reason", Some(&forced.reason)).put("seen_version", forced.seen_version).bytes()
+}
+
+pub(super) fn unblock(unblock: &Unblock) -> Vec<u8> {
+    let mut object = Object::default();
+    object.put("reason", Some(&unblock.reason)).put("seen_version", unblock.seen_version).bytes()
 }
 
 pub(super) fn type_settings(settings: &TypeDefaults) -> Vec<u8> {

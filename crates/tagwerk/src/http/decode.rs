@@ -1,7 +1,8 @@
 //! From the door to the engine: total conversions of checked requests into commands.
 
 use tagwerk_api::door;
-use tagwerk_api::{self as api, ErrorClass, IdempotencyScope, Jitter, OnDuplicate, OnMismatch, OnUnknown};
+use tagwerk_api::{self as api, ErrorClass, IdempotencyScope, Jitter, OnDuplicate, OnHeadFailure};
+use tagwerk_api::{OnMismatch, OnUnknown};
 use tagwerk_core::limits::check::cut_text;
 use tagwerk_core::{
     Action, JobId, Outcome, Priority, QueueSettings, Reserve, RetryOverrides, Timestamp, limits,
@@ -9,7 +10,7 @@ use tagwerk_core::{
 use tagwerk_engine::command::{
     Claim, EnqueueJob, Holder, KeyFate, MaxAge, Operate, QueueControl, Said, Start, WorkerCall,
 };
-use tagwerk_engine::row::{Progress, Subject, TypeSettings};
+use tagwerk_engine::row::{Ordering, Progress, Subject, TypeSettings};
 use tagwerk_engine::store::Filter;
 
 use crate::redact::redact;
@@ -48,6 +49,10 @@ pub(super) fn new_job(job: door::NewJob) -> EnqueueJob {
         traceparent: job.traceparent,
         special: None,
         supersede: job.supersede,
+        ordering: job.ordering_key.map(|key| {
+            let on_head_failure = job.on_head_failure.map(on_head_failure);
+            Box::new(Ordering { key: key.into(), on_head_failure })
+        }),
     }
 }
 
@@ -150,6 +155,11 @@ pub(super) fn force_fail(id: JobId, forced: door::ForceFail) -> Operate {
     }
 }
 
+/// `unblock`
+pub(super) fn unblock(id: JobId, unblock: door::Unblock) -> Operate {
+    Operate { seen_version: unblock.seen_version, text: Some(unblock.reason), ..operate(id, Action::Unblock) }
+}
+
 /// `DELETE`
 pub(super) fn delete(id: JobId, delete: door::Delete) -> Operate {
     Operate { seen_version: delete.seen_version, ..operate(id, Action::Delete) }
@@ -250,6 +260,13 @@ const fn on_mismatch(on_mismatch: OnMismatch) -> tagwerk_core::OnMismatch {
     match on_mismatch {
         OnMismatch::Flag => tagwerk_core::OnMismatch::Flag,
         OnMismatch::Reject => tagwerk_core::OnMismatch::Reject,
+    }
+}
+
+const fn on_head_failure(on_head_failure: OnHeadFailure) -> tagwerk_core::OnHeadFailure {
+    match on_head_failure {
+        OnHeadFailure::Block => tagwerk_core::OnHeadFailure::Block,
+        OnHeadFailure::Skip => tagwerk_core::OnHeadFailure::Skip,
     }
 }
 

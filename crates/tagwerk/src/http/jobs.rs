@@ -14,9 +14,9 @@ use tagwerk_api::problem::{Code, Problem};
 use tagwerk_api::query::JobsQuery;
 use tagwerk_core::{JobId, limits};
 use tagwerk_engine::command::{BulkMode, Enqueue, EnqueueJob, Enqueued, Refusal};
-use tagwerk_engine::query;
-use tagwerk_engine::row::FullJob;
-use tagwerk_engine::store::{ListQuery, Listed, Listing};
+use tagwerk_engine::query::{self, Place};
+use tagwerk_engine::row::{FullJob, JobRow};
+use tagwerk_engine::store::{ListQuery, Listed, Listing, Read, StoreResult};
 
 use super::ask::{ask, slot};
 use super::problem::{self, Refused};
@@ -36,15 +36,22 @@ pub(super) async fn enqueue(State(app): Shared, _: NoQuery, sent: Sent) -> Answe
     let command = Enqueue { jobs: vec![job], mode: BulkMode::Each };
     let mut results = ask(|reply| app.engine.enqueue(command, reply)).await?;
     match results.pop() {
-        Some(Ok(enqueued)) => accepted(&app, enqueued),
+        Some(Ok(enqueued)) => accepted(&app, enqueued).await,
         Some(Err(refusal)) => Err(refused(&app, refusal).await),
         None => Err(Refused::of(Code::InternalError)),
     }
 }
 
-fn accepted(app: &App, enqueued: Enqueued) -> Answer {
+async fn accepted(app: &App, enqueued: Enqueued) -> Answer {
     let is_new = matches!(enqueued, Enqueued::Created(_));
-    let shown = view::enqueued(enqueued, &app.owners);
+    let place = match &enqueued {
+        Enqueued::Created(job) | Enqueued::Existing { job, .. } => place_of(app, &job.row).await,
+        Enqueued::Pruned { .. } => Place::default(),
+    };
+    let mut shown = view::enqueued(enqueued, &app.owners);
+    if let EnqueuedView::Job(job) = &mut shown {
+        view::put_place(&mut job.summary, place);
+    }
     let mut response = reply::json(if is_new { StatusCode::CREATED } else { StatusCode::OK }, &shown)?;
     if is_new {
         reply::set(&mut response, LOCATION.as_str(), &format!("/jobs/{}", shown.id()));
@@ -173,19 +180,42 @@ fn entry_of(app: &App, result: Result<Enqueued, Refusal>, index: usize) -> Enque
 /// `GET /jobs`
 pub(super) async fn list(State(app): Shared, Query(query): Query) -> Answer {
     let query = list_query(app.door.jobs_query(&query)?);
-    let Listing { rows, next } = app.read(move |read| read.list(&query)).await?;
+    let (rows, places, next) = app
+        .read(move |read| {
+            let page = read.list(&query)?;
+            with_places(read, page)
+        })
+        .await?;
     reply::large_json(StatusCode::OK, move || {
         let mut page =
             JobsPage { jobs: Vec::new(), damaged: Vec::new(), next: next.map(|id| id.to_string()) };
-        for row in rows {
+        for (row, place) in rows.into_iter().zip(places) {
             match row {
-                Listed::Job(job) => page.jobs.push(view::summary(&job, app.owners.of(&job.row.lane.kind))),
+                Listed::Job(job) => {
+                    let mut summary = view::summary(&job, app.owners.of(&job.row.lane.kind));
+                    view::put_place(&mut summary, place);
+                    page.jobs.push(summary);
+                }
                 Listed::Damaged { id, why } => page.damaged.push(DamagedJob { id: id.0, detail: why }),
             }
         }
         page
     })
     .await
+}
+
+/// A page with where its jobs stand in the orders of their keys.
+pub(super) type Placed = (Vec<Listed>, Vec<Place>, Option<JobId>);
+
+/// Looks that up, for jobs that stand in an order.
+pub(super) fn with_places(read: &mut dyn Read, page: Listing) -> StoreResult<Placed> {
+    let Listing { rows, next } = page;
+    let place = |row: &Listed| match row {
+        Listed::Job(job) => query::place(read, &job.row),
+        Listed::Damaged { .. } => Ok(Place::default()),
+    };
+    let places = rows.iter().map(place).collect::<StoreResult<_>>()?;
+    Ok((rows, places, next))
 }
 
 fn list_query(query: JobsQuery) -> ListQuery {
@@ -213,7 +243,7 @@ pub(super) fn page_size(asked: Option<u32>) -> usize {
 pub(super) async fn get(State(app): Shared, PathId(id): PathId, Query(query): Query) -> Answer {
     let wait_ms = app.door.job_query(&query)?.wait_ms.unwrap_or_default();
     let job = if wait_ms > 0 { wait_for(&app, id, wait_ms).await? } else { app.job(id).await? };
-    shown(&app, job)
+    shown(&app, job).await
 }
 
 /// The job when it has come to rest, or at the end of the wait, or when the server is told to stop.
@@ -239,11 +269,24 @@ async fn wait_for(app: &App, id: JobId, wait_ms: i64) -> Result<FullJob, Refused
     app.job(id).await
 }
 
+/// Where a job stands in the order of its key; asked only for jobs that stand in one. What cannot be read now is left out:
+/// the call itself was accepted.
+async fn place_of(app: &App, row: &JobRow) -> Place {
+    if row.order.is_none() {
+        return Place::default();
+    }
+    let row = row.clone();
+    app.read(move |read| query::place(read, &row)).await.unwrap_or_default()
+}
+
 /// One job, whole.
-pub(super) fn shown(app: &App, job: FullJob) -> Answer {
+pub(super) async fn shown(app: &App, job: FullJob) -> Answer {
     let owner = app.owners.of(&job.row.lane.kind);
     let version = job.row.job.version;
-    let mut response = reply::json(StatusCode::OK, &view::job(job, owner))?;
+    let place = place_of(app, &job.row).await;
+    let mut job = view::job(job, owner);
+    view::put_place(&mut job.summary, place);
+    let mut response = reply::json(StatusCode::OK, &job)?;
     reply::set_version(&mut response, version);
     Ok(response)
 }

@@ -55,6 +55,15 @@ pub(super) async fn force_fail(State(app): Shared, PathId(id): PathId, _: NoQuer
     operate(&app, command).await
 }
 
+/// `POST /jobs/{id}/unblock`
+pub(super) async fn unblock(State(app): Shared, PathId(id): PathId, _: NoQuery, sent: Sent) -> Answer {
+    let seen = sent.single(IF_MATCH.as_str())?;
+    let read =
+        sent.decode(&app, move |door, body| door.unblock(body, seen.as_ref().map(HeaderValue::as_bytes)));
+    let command = decode::unblock(id, read.await?);
+    operate(&app, command).await
+}
+
 /// `DELETE /jobs/{id}`
 pub(super) async fn delete(
     State(app): Shared,
@@ -74,7 +83,7 @@ pub(super) async fn delete(
 
 async fn operate(app: &App, command: Operate) -> Answer {
     match ask(|reply| app.engine.operate(command, reply)).await? {
-        Ok(OperateAnswer { job: Listed::Job(job), .. }) => jobs::shown(app, *job),
+        Ok(OperateAnswer { job: Listed::Job(job), .. }) => jobs::shown(app, *job).await,
         Ok(OperateAnswer { job: Listed::Damaged { id, why }, .. }) => {
             tracing::warn!(job = id.0, why, "a job that could not be read was deleted");
             reply::json(StatusCode::OK, &DamagedJob { id: id.0, detail: why })

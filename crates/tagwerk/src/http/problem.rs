@@ -115,6 +115,7 @@ pub(super) fn refusal(refusal: Refusal) -> Problem {
             Problem::new(Code::IdempotencyKeyReused, detail)
         }
         Refusal::KeyHeld(_) => Problem::new(Code::IdempotencyKeyHeld, detail),
+        Refusal::NotHolding(_) => Problem::new(Code::NotHolding, detail),
         Refusal::NotAtomic { .. } => Problem::new(Code::AtomicRefused, detail),
         Refusal::UnknownType { kind, known } => unknown_type(&kind, &known),
         Refusal::PayloadTooLarge { .. } => {

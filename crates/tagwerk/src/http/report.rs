@@ -64,7 +64,7 @@ pub(super) async fn checkpoint(State(app): Shared, PathId(id): PathId, _: NoQuer
 /// One call, answered with the job.
 async fn report(app: &App, call: WorkerCall, ignored: &[String]) -> Answer {
     let WorkerAnswer { job, replayed } = one(app, call).await?;
-    let mut response = jobs::shown(app, *job)?;
+    let mut response = jobs::shown(app, *job).await?;
     reply::set_ignored(&mut response, ignored);
     if replayed {
         reply::set(&mut response, headers::REPORT_REPLAYED, "true");

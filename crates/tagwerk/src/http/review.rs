@@ -10,7 +10,7 @@ use tagwerk_core::{JobId, Status, limits};
 use tagwerk_engine::row::FullJob;
 use tagwerk_engine::store::{ListQuery, Listed, Listing, Read, StoreResult};
 
-use super::jobs::page_size;
+use super::jobs::{page_size, with_places};
 use super::reply::{self, Answer};
 use super::sent::Query;
 use super::{App, decode, view};
@@ -18,13 +18,22 @@ use super::{App, decode, view};
 /// `GET /review`
 pub(super) async fn list(State(app): State<Arc<App>>, Query(query): Query) -> Answer {
     let query = app.door.review_query(&query)?;
-    let Listing { rows, next } = app.read(move |read| scan(read, &query)).await?;
+    let (rows, places, next) = app
+        .read(move |read| {
+            let page = scan(read, &query)?;
+            with_places(read, page)
+        })
+        .await?;
     reply::large_json(StatusCode::OK, move || {
         let mut page =
             ReviewPage { jobs: Vec::new(), damaged: Vec::new(), next: next.map(|id| id.to_string()) };
-        for row in rows {
+        for (row, place) in rows.into_iter().zip(places) {
             match row {
-                Listed::Job(job) => page.jobs.push(view::summary(&job, app.owners.of(&job.row.lane.kind))),
+                Listed::Job(job) => {
+                    let mut summary = view::summary(&job, app.owners.of(&job.row.lane.kind));
+                    view::put_place(&mut summary, place);
+                    page.jobs.push(summary);
+                }
                 Listed::Damaged { id, why } => page.damaged.push(DamagedJob { id: id.0, detail: why }),
             }
         }

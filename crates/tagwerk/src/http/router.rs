@@ -49,6 +49,7 @@ routes! {
     post   "/jobs/{id}/retry"       => operate::retry;
     post   "/jobs/{id}/discard"     => operate::discard;
     post   "/jobs/{id}/force-fail"  => operate::force_fail;
+    post   "/jobs/{id}/unblock"     => operate::unblock;
 
     get    "/types"                 => types::list;
     get    "/types/{type}"          => types::get;

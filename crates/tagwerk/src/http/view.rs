@@ -12,6 +12,7 @@ use tagwerk_api::{Json, LeaseToken, PriorityLabel, Seconds, Time};
 use tagwerk_core::limits::check::cut_text;
 use tagwerk_core::{Drain, JobId, Pause, Priority, QueueSettings, RetryOverrides, Timestamp, limits};
 use tagwerk_engine::command::{ClaimAnswer, Claimed, Enqueued};
+use tagwerk_engine::query::Place;
 use tagwerk_engine::row::{self, FullJob};
 
 use super::owners::Owners;
@@ -27,6 +28,12 @@ pub(super) const fn time(at: Timestamp) -> Time {
 /// Time since then; never negative, whatever the clocks do.
 pub(super) fn age(since: Timestamp, now: Timestamp) -> Seconds {
     Seconds::from_ms(now.since_ms(since).max(0))
+}
+
+/// Puts in where the job stands in the order of its key.
+pub(super) fn put_place(summary: &mut JobSummary, place: Place) {
+    summary.blocked_by = place.blocked_by.map(|id| id.0);
+    summary.blocks = place.blocks.map(|n| u32::try_from(n).unwrap_or(u32::MAX));
 }
 
 /// The list form of a job. Its error is cut to a line or two.
@@ -74,6 +81,14 @@ fn whole_summary(full: &FullJob, owner: Option<String>) -> JobSummary {
         subject: detail.subject.as_ref().map(subject),
         correlation_id: detail.correlation_id.clone(),
         traceparent: detail.traceparent.clone(),
+        ordering_key: detail.ordering.as_ref().map(|ordering| ordering.key.to_string()),
+        on_head_failure: detail
+            .ordering
+            .as_ref()
+            .and_then(|ordering| ordering.on_head_failure)
+            .map(names::on_head_failure),
+        blocked_by: None,
+        blocks: None,
         owner,
         error: job.error.clone(),
         failure: job.failure.map(failure),

@@ -10,7 +10,7 @@ use tagwerk_client::api::request::{
     BulkClaimRequest, BulkEnqueueRequest, BulkHeartbeatRequest, CancelRequest, CheckpointRequest,
     ClaimRequest, CompleteRequest, DiscardRequest, DrainRequest, EnqueueRequest, FailRequest,
     ForceFailRequest, HeartbeatRequest, HeldLease, PauseRequest, Progress, QueueSettings, ReleaseRequest,
-    ReportBulkRequest, ReportEntry, ResumeRequest, RetryRequest, TypeSettings,
+    ReportBulkRequest, ReportEntry, ResumeRequest, RetryRequest, TypeSettings, UnblockRequest,
 };
 use tagwerk_client::api::{ErrorClass, Json, LeaseToken, ReportOutcome, Seconds, Status};
 use tagwerk_client::{Client, Error};
@@ -126,6 +126,9 @@ async fn operators() {
     assert_eq!(client.force_fail(id, &force).await.expect("the job").value.summary.status, Status::Failed);
     let discard = DiscardRequest { reason: "not needed".to_owned(), ..DiscardRequest::default() };
     assert_eq!(client.discard(id, &discard).await.expect("the job").value.summary.status, Status::Cancelled);
+    let unblock = UnblockRequest { reason: "nobody waits".to_owned(), seen_version: None };
+    let refused = client.unblock(id, &unblock).await.expect_err("it is cancelled");
+    assert!(refused.to_string().contains("not in review"), "{refused}");
     let cancelled = client.cancel(3, &CancelRequest::default()).await.expect("the job").value;
     assert_eq!(cancelled.summary.status, Status::Cancelled);
     let history = client.attempts(id, &AttemptsQuery::default()).await.expect("a page").value;
@@ -228,5 +231,6 @@ const CALLS: &[&str] = &[
     "post /jobs/{id}/heartbeat",
     "post /jobs/{id}/release",
     "post /jobs/{id}/retry",
+    "post /jobs/{id}/unblock",
     "put /types/{type}",
 ];

@@ -45,7 +45,7 @@ fn rows() -> Vec<Row> {
         field("{\"type\":\"t\",\"type\":\"u\"}", "type", "duplicate-field"),
         field("{\"type\":\"t\",\"max_retry\":1}", "max_retry", "unknown-field"),
         field("{\"type\":\"t\",\"operation_id\":1}", "operation_id", "unknown-field"),
-        field("{\"type\":\"t\",\"ordering_key\":\"k\"}", "ordering_key", "unknown-field"),
+        field("{\"type\":\"t\",\"ordering_key\":1}", "ordering_key", "wrong-type"),
         field("{\"type\":\"t\",\"queue\":\"a b\"}", "queue", "bad-name"),
         field("{\"type\":\"t\",\"queue\":\"-x\"}", "queue", "bad-name"),
         field("{\"type\":\"t\",\"max_retries\":-1}", "max_retries", "out-of-range"),
@@ -200,13 +200,7 @@ fn ids_and_paths_that_do_not_exist() {
     ] {
         server.get(path).problem(404, "not-found");
     }
-    for path in [
-        "/workers/quiet",
-        "/queues/default/close",
-        "/jobs/1/unblock",
-        "/jobs/1/effects/x/begin",
-        "/operations",
-    ] {
+    for path in ["/workers/quiet", "/queues/default/close", "/jobs/1/effects/x/begin", "/operations"] {
         server.post(path, &json!({})).problem(404, "not-found");
     }
 }

@@ -9,7 +9,7 @@ use crate::request::{
     BulkClaimRequest, BulkEnqueueRequest, BulkHeartbeatRequest, CancelRequest, CheckpointRequest,
     ClaimRequest, CompleteRequest, DiscardRequest, EnqueueRequest, FailRequest, ForceFailRequest,
     HeartbeatRequest, HeldLease, Priority, Progress, ReleaseRequest, ReportBulkRequest, ReportEntry,
-    RetryRequest, Subject,
+    RetryRequest, Subject, UnblockRequest,
 };
 use crate::{ErrorClass, Json, PriorityLabel, ReportOutcome};
 
@@ -130,6 +130,10 @@ pub(in crate::openapi) fn cancel() -> Value {
 
 pub(in crate::openapi) fn force_fail() -> Value {
     value(&ForceFailRequest { reason: "hangs in DNS".to_owned(), seen_version: Some(2) })
+}
+
+pub(in crate::openapi) fn unblock() -> Value {
+    value(&UnblockRequest { reason: "the mail was sent by hand".to_owned(), seen_version: Some(3) })
 }
 
 pub(in crate::openapi) fn type_settings() -> Value {

@@ -179,6 +179,7 @@ pub fn every_call_comes_back(bench: &mut dyn Bench) {
         Call::Replace,
         Call::Time,
         Call::Supersede,
+        Call::Unblock,
     ];
     let actions: Vec<ActionRow> = (1..)
         .zip(calls)

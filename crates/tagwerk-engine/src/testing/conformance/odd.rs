@@ -4,10 +4,10 @@ use tagwerk_core::idempotency::{OnDuplicate, OnMismatch, Scope};
 use tagwerk_core::{
     Attempt, AttemptEnd, Before, Cause, ErrorClass, Failure, FailureClass, Jitter, Job, JobId,
 };
-use tagwerk_core::{Lease, LeaseBits, OnUnknown, Reason, ReportHash, RetryOverrides, Status};
+use tagwerk_core::{Lease, LeaseBits, OnHeadFailure, OnUnknown, Reason, ReportHash, RetryOverrides, Status};
 
 use super::steps::{at, priority};
-use crate::row::{Detail, JobRow, Lane, Note, Progress, Subject};
+use crate::row::{Detail, JobRow, Lane, Note, Order, Ordering, Progress, Subject};
 
 /// A running job with everything set. Different `salt`s share no value.
 pub(super) fn running(id: JobId, lane: Lane, salt: u32) -> JobRow {
@@ -50,12 +50,21 @@ pub(super) fn running(id: JobId, lane: Lane, salt: u32) -> JobRow {
         updated_at: ms(17),
         finished_at: None,
     };
-    JobRow { job, lane, priority: priority(19), payload_bytes: 1_000 * salt + 20, note: note(salt) }
+    JobRow {
+        job,
+        lane,
+        priority: priority(19),
+        payload_bytes: 1_000 * salt + 20,
+        note: note(salt),
+        order: Some(Box::new(order(salt))),
+    }
 }
 
 /// The same job in review, with everything set that a job in review can have.
 pub(super) fn in_review(running: &JobRow, salt: u32) -> JobRow {
     let mut row = running.clone();
+    // It skips, so it has left the order.
+    row.order = None;
     row.job.status = Status::Failed;
     row.job.version += 1;
     row.job.lease = None;
@@ -66,6 +75,12 @@ pub(super) fn in_review(running: &JobRow, salt: u32) -> JobRow {
         cause: Cause::LeaseExpired,
     });
     row
+}
+
+/// Of a job that runs, so it is not blocked.
+fn order(salt: u32) -> Order {
+    let key = format!("order-{salt}\u{0}é").into();
+    Order { key, on_head_failure: OnHeadFailure::Skip, blocked: false }
 }
 
 fn note(salt: u32) -> Note {
@@ -107,6 +122,10 @@ pub(super) fn detail(salt: u32) -> Detail {
             jitter: Some(Jitter::Full),
         },
         supersede: true,
+        ordering: Some(Box::new(Ordering {
+            key: order(salt).key,
+            on_head_failure: Some(OnHeadFailure::Skip),
+        })),
     }
 }
 

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use tagwerk_core::{Attempt, AttemptEnd, Job, JobId, Lease, LeaseBits, NewJob, OnUnknown, Priority};
-use tagwerk_core::{RetryOverrides, Status, Timestamp};
+use tagwerk_core::{Attempt, AttemptEnd, Job, JobId, Lease, LeaseBits, NewJob, OnHeadFailure, OnUnknown};
+use tagwerk_core::{Priority, RetryOverrides, Status, Timestamp};
 
 use super::Bench;
-use crate::row::{Detail, JobRow, LimitRef, Note, Special};
+use crate::row::{Detail, JobRow, LimitRef, Note, Order, Ordering, Special};
 use crate::store::{Change, ClaimQuery, Filter, Insert, Listed, Read, Readers, SpecialName, Tx};
 
 /// The moment at which cases begin, in the year 2026: far beyond 32 bits.
@@ -55,6 +55,7 @@ pub(super) struct Draft {
     payload: String,
     key: Option<String>,
     special: Special,
+    ordering: Option<String>,
 }
 
 /// A job of type `work` in queue `default`, medium priority, due at the beginning.
@@ -69,6 +70,7 @@ pub(super) fn job() -> Draft {
         payload: "{}".to_owned(),
         key: None,
         special: Special::default(),
+        ordering: None,
     }
 }
 
@@ -126,6 +128,12 @@ impl Draft {
         self.payload(&format!("\"{filling}\""))
     }
 
+    /// With an ordering key; as if nobody stood before it.
+    pub(super) fn ordered(mut self, key: &str) -> Self {
+        self.ordering = Some(key.to_owned());
+        self
+    }
+
     pub(super) fn key(mut self, key: &str) -> Self {
         self.key = Some(key.to_owned());
         self
@@ -148,9 +156,16 @@ impl Draft {
             priority: priority(self.priority),
             payload_bytes: u32::try_from(self.payload.len()).expect("payloads are small"),
             note: Note::default(),
+            order: self.ordering.as_deref().map(order).map(Box::new),
         };
-        Insert { row, detail: Detail { key: self.key, ..plain_detail(self.payload) } }
+        let ordering = self.ordering.map(|key| Box::new(Ordering { key: key.into(), on_head_failure: None }));
+        Insert { row, detail: Detail { key: self.key, ordering, ..plain_detail(self.payload) } }
     }
+}
+
+/// A place in the order of a key, not blocked.
+pub(super) fn order(key: &str) -> Order {
+    Order { key: key.into(), on_head_failure: OnHeadFailure::Block, blocked: false }
 }
 
 /// A cold part with nothing but a payload.
@@ -170,6 +185,7 @@ pub(super) fn plain_detail(payload: String) -> Detail {
         timeout_ms: None,
         retry: RetryOverrides::default(),
         supersede: false,
+        ordering: None,
     }
 }
 

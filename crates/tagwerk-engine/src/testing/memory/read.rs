@@ -6,7 +6,9 @@ use std::sync::Arc;
 use tagwerk_core::{JobId, Status, Timestamp};
 
 use super::state::{Record, State, place};
-use crate::row::{ActionRow, AttemptRow, FullJob, JobRow, KeyRow, Lane, QueueRow, Tally, TypeSettings};
+use crate::row::{
+    ActionRow, AttemptRow, FullJob, JobRow, KeyRow, Lane, OrderRows, QueueRow, Tally, TypeSettings,
+};
 use crate::store::{LaneReady, ListQuery, Listed, Listing, Read, StoreFacts, StoreResult};
 
 /// What was committed when it was made.
@@ -95,6 +97,14 @@ impl Read for MemoryRead {
     fn running(&mut self, after: JobId, limit: usize) -> StoreResult<Vec<JobRow>> {
         let rows = self.state.readable(self.state.jobs.behind(&after).map(|(id, _)| *id));
         Ok(rows.filter(|row| row.job.status == Status::Running).take(limit).cloned().collect())
+    }
+
+    fn order(&mut self, key: &str) -> StoreResult<OrderRows> {
+        Ok(self.state.order(key))
+    }
+
+    fn followers(&mut self, key: &str, behind: JobId, cap: usize) -> StoreResult<usize> {
+        Ok(self.state.in_order(key, behind).take(cap).count())
     }
 
     fn key(&mut self, key: &str) -> StoreResult<Option<KeyRow>> {

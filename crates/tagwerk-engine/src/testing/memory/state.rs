@@ -5,14 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use tagwerk_core::gate::LimitSettings;
-use tagwerk_core::limits::JOB_ID_MAX;
-use tagwerk_core::{JobId, Priority, Status, Timestamp};
+use tagwerk_core::limits::{ATTEMPTS_FIRST, ATTEMPTS_LAST, JOB_ID_MAX};
+use tagwerk_core::{Attempt, JobId, Priority, Status, Timestamp};
 
 use super::cow::CowMap;
 use super::gates::Gate;
 use crate::row::{
-    ActionRow, AttemptRow, Detail, FullJob, JobRow, KeyRow, Lane, LaneId, LimitRef, QueueRow, Special, Tally,
-    TypeSettings, VersionRow, Versioned,
+    ActionRow, AttemptRow, Detail, FullJob, JobRow, KeyRow, Lane, LaneId, LimitRef, OrderRows, QueueRow,
+    Special, Tally, TypeSettings, VersionRow, Versioned,
 };
 use crate::store::SpecialName;
 
@@ -33,12 +33,14 @@ pub(super) struct State {
     pub(super) damaged: BTreeSet<JobId>,
     /// Jobs whose cold part cannot be decoded any more, because a test said so.
     pub(super) damaged_details: BTreeSet<JobId>,
-    /// Pending jobs in claim order.
+    /// Pending jobs that are not blocked, in claim order.
     pub(super) pending: CowSet<Place>,
     /// Running jobs by the end of their attempt.
     pub(super) ends: CowSet<(Timestamp, JobId)>,
     /// Pending jobs by their maximum age.
     pub(super) ages: CowSet<(Timestamp, JobId)>,
+    /// Jobs that stand in the order of an ordering key.
+    pub(super) ordered: CowSet<(Arc<str>, JobId)>,
     /// Idempotency keys.
     pub(super) keys: CowMap<String, KeyRow>,
     /// Lanes by queue and type.
@@ -87,6 +89,18 @@ pub(super) struct History {
     pub(super) old_payloads: Vec<(Timestamp, String)>,
 }
 
+impl History {
+    /// Adds an attempt or replaces the one with its `seq`, and lets go of the middle of a long history.
+    pub(super) fn keep(&mut self, attempt: &Attempt) {
+        let fresh = AttemptRow { attempt: attempt.clone(), refused_calls: 0, last_refused: None };
+        self.attempts.entry(attempt.seq).or_insert(fresh).attempt = attempt.clone();
+        if self.attempts.len() > (ATTEMPTS_FIRST + ATTEMPTS_LAST) as usize {
+            let gone = *self.attempts.keys().nth(ATTEMPTS_FIRST as usize).expect("there are more");
+            self.attempts.remove(&gone);
+        }
+    }
+}
+
 impl Record {
     /// The job as it is shown in full.
     pub(super) fn full(&self) -> FullJob {
@@ -104,6 +118,7 @@ impl Default for State {
             pending: CowMap::default(),
             ends: CowMap::default(),
             ages: CowMap::default(),
+            ordered: CowMap::default(),
             keys: CowMap::default(),
             lanes: BTreeMap::new(),
             special: BTreeMap::new(),
@@ -141,13 +156,18 @@ impl State {
         self.leave_places(record.row.job.id);
         let job = &record.row.job;
         if job.status == Status::Pending {
-            self.pending.insert(place(&record.row), ());
+            if !record.row.is_blocked() {
+                self.pending.insert(place(&record.row), ());
+            }
             if let Some(at) = job.expires_at {
                 self.ages.insert((at, job.id), ());
             }
         }
         if let Some(lease) = running_lease(&record.row) {
             self.ends.insert((lease.ends_at(), job.id), ());
+        }
+        if let Some(order) = &record.row.order {
+            self.ordered.insert((Arc::clone(&order.key), job.id), ());
         }
         self.jobs.insert(job.id, Arc::new(record));
     }
@@ -240,6 +260,20 @@ impl State {
         ids.filter(|id| !self.damaged.contains(id)).map(|id| self.row(id).expect("the job is there"))
     }
 
+    /// The rows that decide whose turn it is in the order of a key.
+    pub(super) fn order(&self, key: &str) -> OrderRows {
+        let standing = || self.readable(self.in_order(key, JobId(0)));
+        let is_open = |row: &&JobRow| row.job.status == Status::Running || is_offered(row);
+        OrderRows { lowest: standing().next().cloned(), open: standing().filter(is_open).cloned().collect() }
+    }
+
+    /// Who stands in the order of a key behind a job.
+    pub(super) fn in_order(&self, key: &str, behind: JobId) -> impl Iterator<Item = JobId> {
+        let key: Arc<str> = key.into();
+        let all = self.ordered.behind(&(Arc::clone(&key), behind)).map(|((other, id), ())| (other, *id));
+        all.take_while(move |(other, _)| **other == key).map(|(_, id)| id)
+    }
+
     fn leave_places(&mut self, id: JobId) {
         let Some(old) = self.jobs.get(&id).cloned() else { return };
         self.pending.remove(&place(&old.row));
@@ -249,12 +283,20 @@ impl State {
         if let Some(lease) = running_lease(&old.row) {
             self.ends.remove(&(lease.ends_at(), id));
         }
+        if let Some(order) = &old.row.order {
+            self.ordered.remove(&(Arc::clone(&order.key), id));
+        }
     }
 }
 
 /// Place of a job in claim order.
 pub(super) fn place(row: &JobRow) -> Place {
     (Reverse(row.priority), row.job.available_at, row.job.id)
+}
+
+/// Whether claims may see a row once it is due.
+pub(super) fn is_offered(row: &JobRow) -> bool {
+    row.job.status == Status::Pending && !row.is_blocked()
 }
 
 /// The lease of a running job.

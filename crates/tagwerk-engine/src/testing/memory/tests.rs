@@ -26,6 +26,7 @@ fn job(tx: &mut dyn Tx) -> JobRow {
         priority: Priority::DEFAULT,
         payload_bytes: 2,
         note: Note::default(),
+        order: None,
     };
     let detail = Detail {
         payload: "{}".to_owned(),
@@ -42,6 +43,7 @@ fn job(tx: &mut dyn Tx) -> JobRow {
         timeout_ms: None,
         retry: tagwerk_core::RetryOverrides::default(),
         supersede: false,
+        ordering: None,
     };
     tx.insert(&[Insert { row: row.clone(), detail }]).expect("a job is inserted");
     row

@@ -4,16 +4,15 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use tagwerk_core::gate::LimitSettings;
-use tagwerk_core::limits::{ATTEMPTS_FIRST, ATTEMPTS_LAST};
 use tagwerk_core::{Attempt, Call, JobId, LeaseBits, Status, Timestamp};
 
 use super::Writer;
 use super::faults::{Faults, Point};
 use super::gates;
-use super::state::{History, Record, State, running_lease};
+use super::state::{Record, State, is_offered, running_lease};
 use crate::row::{
-    ActionRow, AttemptRow, Counter, Detail, JobRow, KeyRow, KeyWrite, Lane, LaneId, LimitRef, LimitRow,
-    LimitUse, QueueRow, Tally, TypeSettings, VersionRow, VersionWrite, Versioned,
+    ActionRow, Counter, Detail, JobRow, KeyRow, KeyWrite, Lane, LaneId, LimitRef, LimitRow, LimitUse,
+    OrderRows, QueueRow, Tally, TypeSettings, VersionRow, VersionWrite, Versioned,
 };
 use crate::store::{
     Change, ClaimQuery, Filter, Found, Insert, OldPayload, PayloadWrite, Prunable, PruneQuery, SpecialName,
@@ -244,6 +243,17 @@ impl Tx for MemoryTx<'_> {
         Ok(rows)
     }
 
+    fn orders(&mut self, keys: &[&str]) -> StoreResult<Vec<OrderRows>> {
+        self.reach(Point::Method("orders"))?;
+        Ok(keys.iter().map(|key| self.state.order(key)).collect())
+    }
+
+    fn order_of(&mut self, id: JobId) -> StoreResult<Option<String>> {
+        self.reach(Point::Method("order_of"))?;
+        let mut standing = self.state.ordered.iter().map(|(place, ())| place);
+        Ok(standing.find(|(_, other)| *other == id).map(|(key, _)| key.to_string()))
+    }
+
     fn keys(&mut self, keys: &[&str]) -> StoreResult<Vec<Option<KeyRow>>> {
         self.reach(Point::Method("keys"))?;
         Ok(keys.iter().map(|key| self.state.keys.get(&(*key).to_owned()).cloned()).collect())
@@ -287,7 +297,7 @@ impl Tx for MemoryTx<'_> {
         self.reach(Point::Method("put_attempts"))?;
         for (id, attempt) in attempts {
             assert!(self.state.row(*id).is_some(), "an attempt of job {id}, which is not there");
-            self.state.amend(*id, |history| keep_attempt(history, attempt));
+            self.state.amend(*id, |history| history.keep(attempt));
         }
         Ok(())
     }
@@ -472,17 +482,7 @@ fn guard(row: &JobRow) -> (JobId, i64, Status, Option<LeaseBits>) {
 }
 
 pub(super) fn is_claimable(row: &JobRow, now: Timestamp) -> bool {
-    row.job.status == Status::Pending && row.job.available_at <= now
-}
-
-/// Adds an attempt or replaces the one with its `seq`, and lets go of the middle of a long history.
-fn keep_attempt(history: &mut History, attempt: &Attempt) {
-    let fresh = AttemptRow { attempt: attempt.clone(), refused_calls: 0, last_refused: None };
-    history.attempts.entry(attempt.seq).or_insert(fresh).attempt = attempt.clone();
-    if history.attempts.len() > (ATTEMPTS_FIRST + ATTEMPTS_LAST) as usize {
-        let gone = *history.attempts.keys().nth(ATTEMPTS_FIRST as usize).expect("there are more");
-        history.attempts.remove(&gone);
-    }
+    is_offered(row) && row.job.available_at <= now
 }
 
 fn is_prunable(row: &JobRow, query: &PruneQuery) -> bool {

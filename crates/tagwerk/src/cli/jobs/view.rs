@@ -118,6 +118,9 @@ fn settings(job: &JobSummary) -> Rows {
         ("key ttl", length(job.idempotency_ttl_seconds)),
         ("subject", job.subject.as_ref().map(subject)),
         ("correlation", job.correlation_id.as_deref().map(line)),
+        ("ordering key", job.ordering_key.as_deref().map(line)),
+        ("blocked by", job.blocked_by.map(|id| id.to_string())),
+        ("blocks", job.blocks.map(blocked)),
         ("owner", job.owner.as_deref().map(line)),
         ("lease", length(job.lease_seconds)),
         ("timeout", length(job.timeout_seconds)),
@@ -193,4 +196,13 @@ pub(super) fn explain(explain: &Explain) -> String {
         }
     }
     text.join("\n")
+}
+
+/// How many jobs wait for one in review: exact to 1000.
+pub(crate) fn blocked(n: u32) -> String {
+    match n {
+        1 => "1 job".to_owned(),
+        0..=1000 => format!("{n} jobs"),
+        _ => "1000+ jobs".to_owned(),
+    }
 }

@@ -38,6 +38,13 @@ pub(super) const fn on_duplicate(on_duplicate: core::OnDuplicate) -> api::OnDupl
     }
 }
 
+pub(super) const fn on_head_failure(on_head_failure: core::OnHeadFailure) -> api::OnHeadFailure {
+    match on_head_failure {
+        core::OnHeadFailure::Block => api::OnHeadFailure::Block,
+        core::OnHeadFailure::Skip => api::OnHeadFailure::Skip,
+    }
+}
+
 pub(super) const fn on_mismatch(on_mismatch: core::OnMismatch) -> api::OnMismatch {
     match on_mismatch {
         core::OnMismatch::Flag => api::OnMismatch::Flag,
@@ -119,6 +126,7 @@ pub(super) const fn call(call: core::Call) -> &'static str {
         core::Call::Replace => "replace",
         core::Call::Time => "time",
         core::Call::Supersede => "supersede",
+        core::Call::Unblock => "unblock",
     }
 }
 
@@ -130,6 +138,7 @@ pub(super) const fn operator_action(call: core::Call) -> Option<api::OperatorAct
         core::Call::Discard => Some(api::OperatorAction::Discard),
         core::Call::ForceFail => Some(api::OperatorAction::ForceFail),
         core::Call::Replace => Some(api::OperatorAction::Replace),
+        core::Call::Unblock => Some(api::OperatorAction::Unblock),
         core::Call::Claim
         | core::Call::Heartbeat
         | core::Call::Checkpoint
@@ -155,6 +164,7 @@ pub(super) const fn why(kind: WhyKind) -> api::ExplainKind {
         WhyKind::NoWorker => api::ExplainKind::NoWorker,
         WhyKind::QueuePaused => api::ExplainKind::QueuePaused,
         WhyKind::Draining => api::ExplainKind::Draining,
+        WhyKind::BlockedByKey => api::ExplainKind::BlockedByKey,
         WhyKind::InReview => api::ExplainKind::InReview,
         WhyKind::Completed => api::ExplainKind::Completed,
         WhyKind::Cancelled => api::ExplainKind::Cancelled,

@@ -89,6 +89,10 @@
 //! | f001, f002 | limits |
 //! | f020 | PostgreSQL |
 //! | f060 | operations |
+//! | f091 | `faults::keyed::f091_two_jobs_of_a_key_never_run_together` |
+//! | f092 | `faults::keyed::f092_a_head_that_is_lost_goes_on_or_blocks_in_sight`; every way into review: the tests of orders in the engine |
+//! | f093 | `faults::keyed::f093_a_head_that_is_retried_keeps_its_place` |
+//! | f094 | `faults::keyed::f094_a_forced_end_frees_job_and_key_in_one_call` |
 //! | f095, f096, f097, f098 | pausing and draining of queues |
 //! | f110 | a dashboard |
 //! | f113, f114 | webhooks |
@@ -103,6 +107,7 @@ mod deploy;
 mod disk;
 mod fencing;
 mod figures;
+mod keyed;
 mod lost;
 mod order;
 mod recovery;
@@ -115,8 +120,20 @@ use std::ops::RangeInclusive;
 use std::path::Path;
 
 /// The kinds of faults that the queue on one SQLite server must not have, as their numbers.
-const KINDS: [RangeInclusive<u32>; 11] =
-    [1..=5, 6..=15, 16..=20, 21..=27, 28..=43, 49..=53, 54..=60, 73..=79, 95..=100, 105..=120, 132..=137];
+const KINDS: [RangeInclusive<u32>; 12] = [
+    1..=5,
+    6..=15,
+    16..=20,
+    21..=27,
+    28..=43,
+    49..=53,
+    54..=60,
+    73..=79,
+    91..=94,
+    95..=100,
+    105..=120,
+    132..=137,
+];
 /// Figures: the last kind.
 const FIGURES: RangeInclusive<u32> = 148..=152;
 
