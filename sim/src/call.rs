@@ -125,7 +125,7 @@ pub(crate) const fn said_name(said: &Said) -> &'static str {
     match said {
         Said::Heartbeat { .. } => "heartbeat",
         Said::Checkpoint(_) => "checkpoint",
-        Said::Report { outcome, .. } => match outcome {
+        Said::Report { outcome, .. } | Said::Throttle { outcome, .. } => match outcome {
             Outcome::Completed => "complete",
             Outcome::Failed { class: ErrorClass::Transient, .. } => "fail transient",
             Outcome::Failed { class: ErrorClass::Permanent, .. } => "fail permanent",

@@ -3,6 +3,7 @@
 mod attempt;
 mod bulk;
 mod job;
+mod limit;
 mod server;
 mod stream;
 
@@ -14,6 +15,7 @@ pub use job::{
     ClaimedJob, DamagedJob, Deleted, EnqueueAnswer, Enqueued, Existing, Failure, HeartbeatAnswer, Job,
     JobSummary, JobsPage, ReviewPage, Tombstone,
 };
+pub use limit::{LimitDeleted, LimitInfo, LimitJobs, LimitList, LimitUse};
 pub use server::{
     CommitStats, Counts, Livez, QueueDrain, QueueInfo, QueueList, QueuePause, Readyz, ReadyzCheck,
     ServiceStats, Stats, StoreStats, Totals, TypeInfo, TypeList, WorkerInfo, WorkerJob, WorkerList,

@@ -22,8 +22,8 @@ pub mod request;
 
 pub use names::{
     AttemptOutcome, ErrorClass, ExplainKind, FailureCause, FailureReason, IdempotencyScope, Jitter,
-    OnDuplicate, OnHeadFailure, OnMismatch, OnUnknown, OperatorAction, PriorityLabel, ReportOutcome, Status,
-    StreamResults,
+    LimitClosed, OnDuplicate, OnHeadFailure, OnMismatch, OnUnknown, OperatorAction, PriorityLabel,
+    ReportOutcome, Status, StreamResults,
 };
 pub use time::{Time, TimeError, format_rfc3339, parse_rfc3339};
 pub use values::{Json, LeaseToken, Seconds};

@@ -295,6 +295,12 @@ wire_enum! {
         CancelRequested = "cancel_requested",
         /// Its maximum age is reached; it goes to review within a second.
         Expired = "expired",
+        /// A limit of it is full: as many jobs run under it as may.
+        LimitFull = "limit_full",
+        /// The rate of a limit of it is used up for now.
+        RateExhausted = "rate_exhausted",
+        /// A limit of it was closed by a worker for a while.
+        Throttled = "throttled",
         /// No worker that would take it has asked lately.
         NoWorker = "no_worker",
         /// An operator has paused its queue.
@@ -311,6 +317,18 @@ wire_enum! {
         Cancelled = "cancelled",
         /// A job with a newer version of the same subject has made it out of date.
         Superseded = "superseded",
+    }
+}
+
+wire_enum! {
+    /// Why a limit lets nothing through.
+    LimitClosed {
+        /// As many jobs run under it as may.
+        Full = "limit_full",
+        /// As many have started within its period as may.
+        RateExhausted = "rate_exhausted",
+        /// A worker has closed it for a while.
+        Throttled = "throttled",
     }
 }
 

@@ -5,7 +5,7 @@ mod table;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::answer::Existing;
+use crate::answer::{Existing, LimitJobs};
 
 pub use table::{Code, markdown};
 
@@ -43,6 +43,9 @@ pub struct Problem {
     /// The version that the job has now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub current_version: Option<i64>,
+    /// The jobs that name the limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_use: Option<Box<LimitJobs>>,
 }
 
 impl Problem {
@@ -62,6 +65,7 @@ impl Problem {
             may_report: None,
             counted: None,
             current_version: None,
+            in_use: None,
         }
     }
 

@@ -3,6 +3,7 @@
 
 mod attempt;
 mod enqueue;
+mod limit;
 mod operate;
 mod queue;
 
@@ -11,6 +12,7 @@ pub use attempt::{
     HeartbeatRequest, HeldLease, ReleaseRequest, ReportBulkRequest, ReportEntry,
 };
 pub use enqueue::{BulkEnqueueRequest, EnqueueRequest, Priority, Progress, RetrySettings, Subject};
+pub use limit::{LimitSettings, RateSettings, Throttle};
 pub use operate::{
     CancelRequest, DiscardRequest, ForceFailRequest, RetryRequest, TypeSettings, UnblockRequest,
 };

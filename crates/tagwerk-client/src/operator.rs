@@ -3,12 +3,13 @@
 use reqwest::Method;
 use serde::Serialize;
 use tagwerk_api::answer::{
-    AttemptsPage, Deleted, Explain, Job, JobsPage, QueueInfo, ReviewPage, TypeInfo, TypeList,
+    AttemptsPage, Deleted, Explain, Job, JobsPage, LimitDeleted, LimitInfo, LimitList, QueueInfo, ReviewPage,
+    TypeInfo, TypeList,
 };
 use tagwerk_api::query::{AttemptsQuery, DeleteQuery, JobsQuery, NamesQuery, ReviewQuery, encode};
 use tagwerk_api::request::{
-    CancelRequest, DiscardRequest, DrainRequest, ForceFailRequest, PauseRequest, QueueSettings,
-    ResumeRequest, RetryRequest, TypeSettings, UnblockRequest,
+    CancelRequest, DiscardRequest, DrainRequest, ForceFailRequest, LimitSettings, PauseRequest,
+    QueueSettings, ResumeRequest, RetryRequest, TypeSettings, UnblockRequest,
 };
 
 use crate::call::{Call, Repeat};
@@ -118,10 +119,35 @@ impl Client {
         self.send(Call::new(Method::POST, queue_path(name, "/open"), Repeat::Safe)).await
     }
 
+    /// `GET /limits`: a page of limits.
+    pub async fn limits(&self, query: &NamesQuery) -> Result<Answer<LimitList>, Error> {
+        self.send(Call::get(format!("/limits{}", query.to_query()))).await
+    }
+
+    /// `GET /limits/{name}`
+    pub async fn limit(&self, name: &str) -> Result<Answer<LimitInfo>, Error> {
+        self.send(Call::get(limit_path(name))).await
+    }
+
+    /// `PUT /limits/{name}`: makes a limit, or gives one these settings and no others. Twice is the same as once.
+    pub async fn put_limit(&self, name: &str, settings: &LimitSettings) -> Result<Answer<LimitInfo>, Error> {
+        let call = Call::post(limit_path(name), settings, Repeat::Safe)?;
+        self.send(Call { method: Method::PUT, ..call }).await
+    }
+
+    /// `DELETE /limits/{name}`: refused while unfinished jobs name it.
+    pub async fn delete_limit(&self, name: &str) -> Result<Answer<LimitDeleted>, Error> {
+        self.send(Call::new(Method::DELETE, limit_path(name), Repeat::Once)).await
+    }
+
     /// An operator's call is sent once: sent again it would meet the state that it has made, and be refused.
     async fn operate(&self, id: i64, verb: &str, body: &impl Serialize) -> Result<Answer<Job>, Error> {
         self.send(Call::post(format!("/jobs/{id}/{verb}"), body, Repeat::Once)?).await
     }
+}
+
+fn limit_path(name: &str) -> String {
+    format!("/limits/{}", encode(name))
 }
 
 fn type_path(name: &str) -> String {

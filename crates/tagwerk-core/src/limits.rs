@@ -109,6 +109,25 @@ pub const TTL_MS: Range<i64> = Range { min: 0, max: DELAY_MAX_MS };
 /// cheap.
 pub const WAIT_MAX_MS: i64 = 60 * SECOND_MS;
 
+// ---- Limits of jobs ----
+
+/// Limits that one job keeps to: its own dependency and one that it shares, such as an account. Each is looked at by each
+/// claim that meets it.
+pub const LIMITS_PER_JOB: usize = 2;
+/// Partition of a limit, after the colon: a UUID or a host name fits; each is a row and a place in memory.
+pub const PARTITION_MAX_BYTES: usize = 128;
+/// `max_running` of a limit. 0 would be a pause that nobody sees; more than a million live leases do not fit one server.
+pub const LIMIT_RUNNING: Range<u32> = Range { min: 1, max: 1_000_000 };
+/// Starts within the period of a rate. 0 would be a pause that nobody sees.
+pub const RATE_COUNT: Range<u32> = Range { min: 1, max: 1_000_000 };
+/// Period of a rate: below 10 ms the clock's milliseconds decide more than the rate; quotas by the day exist, and what is
+/// longer would be kept for longer than anybody remembers it.
+pub const RATE_PER_MS: Range<i64> = Range { min: 10, max: DAY_MS };
+/// How long a worker may close a limit: until a quota by the day comes back. Longer is for an operator to decide.
+pub const THROTTLE_MS: Range<i64> = Range { min: 1, max: DAY_MS };
+/// Partitions of a limit that are shown with it; more only repeat themselves.
+pub const LIMIT_USES_SHOWN: usize = 100;
+
 // ---- Housekeeping ----
 
 /// Overdue attempts ended in one batch: a fleet that died must not make one commit last for seconds.
@@ -292,6 +311,8 @@ pub const SHUTDOWN_MS: i64 = 10 * SECOND_MS;
 /// The committer rewrites `served_until` each second; if it has not committed for this long, it stands still and
 /// `/readyz` says so. Longer than a slow disk takes, so that it does not flutter.
 pub const STANDSTILL_MS: i64 = 5 * SECOND_MS;
+/// How long `/metrics` waits for what only the committer knows: less than the patience of a scraper.
+pub const METRICS_PATIENCE_MS: i64 = SECOND_MS;
 /// Types and queues with series of their own in `/metrics`; the others are summed up as `other`, since names that are
 /// made up at run time would otherwise grow it without end.
 pub const METRIC_NAMES_MAX: usize = 100;

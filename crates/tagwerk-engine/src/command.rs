@@ -1,20 +1,19 @@
 //! Commands: what callers ask of the engine, already checked at the door, and what they are answered.
 
+mod limit;
 mod queue;
 
 use std::sync::Arc;
 
-use tagwerk_core::gate::LimitSettings;
 use tagwerk_core::idempotency::{OnDuplicate, OnMismatch, Scope};
 use tagwerk_core::{
     Action, JobId, OnUnknown, Outcome, Priority, Rejection, RetryOverrides, Timestamp, limits,
 };
 
-use crate::row::{
-    FullJob, LimitRow, LimitUse, Ordering, Progress, Special, Subject, Tombstone, TypeSettings,
-};
+use crate::row::{FullJob, Ordering, Progress, Special, Subject, Tombstone, TypeSettings};
 use crate::store::{Filter, Listed};
 
+pub use limit::{LimitAnswer, LimitCall, LimitState, Throttle};
 pub use queue::{ControlQueue, QueueAnswer, QueueControl, QueueRefusal};
 
 /// When a new job becomes due.
@@ -199,6 +198,13 @@ pub enum Said {
         /// JSON text of the result (only for completed).
         result: Option<String>,
     },
+    /// A failure that holds back a limit, because what stands behind it said so.
+    Throttle {
+        /// The failure.
+        outcome: Outcome,
+        /// What is held back. Happens only if the report counts.
+        throttle: Box<Throttle>,
+    },
     /// `heartbeat`.
     Heartbeat {
         /// Progress, if it came along.
@@ -236,6 +242,8 @@ pub struct WorkerAnswer {
     pub job: Box<FullJob>,
     /// The same report had been accepted before.
     pub replayed: bool,
+    /// It was to hold back a limit that there is not. The report counts all the same.
+    pub unknown_limit: bool,
 }
 
 /// Answer to [`Work`].
@@ -414,46 +422,6 @@ pub enum Refusal {
         /// What is wrong and what to do.
         message: String,
     },
-}
-
-/// A call about limits.
-#[derive(Clone, Debug, PartialEq)]
-pub enum LimitCall {
-    /// All of them.
-    List,
-    /// One, by its name without a partition.
-    Show(String),
-    /// Makes one, or changes its settings.
-    Put(String, LimitSettings),
-    /// Removes one that no job names.
-    Delete(String),
-}
-
-/// A limit as it stands.
-#[derive(Clone, Debug, PartialEq)]
-pub struct LimitState {
-    /// Name and settings.
-    pub row: LimitRow,
-    /// How it and its partitions are used, by partition.
-    pub uses: Vec<LimitUse>,
-    /// When they were looked at, which is what the starts of a rate are judged by.
-    pub at: Timestamp,
-}
-
-/// Answer to a [`LimitCall`].
-#[derive(Clone, Debug, PartialEq)]
-pub enum LimitAnswer {
-    /// The limits that were asked for, by name.
-    Limits(Vec<LimitState>),
-    /// It was written; whether it is new.
-    Put {
-        /// As it is now.
-        limit: Box<LimitState>,
-        /// There was none of this name.
-        is_new: bool,
-    },
-    /// It is gone.
-    Deleted,
 }
 
 fn because(reason: Option<&str>) -> String {

@@ -21,6 +21,8 @@ pub struct Settings {
     pub unknown_types: UnknownTypes,
     /// How long finished jobs are kept.
     pub retention: retention::Policy,
+    /// What becomes of a job that names a limit which there is not.
+    pub unknown_limits: UnknownLimits,
     /// Commands that may wait for the committer before further ones are refused.
     pub inbox: usize,
 }
@@ -43,6 +45,15 @@ pub enum UnknownTypes {
     Refuse,
 }
 
+/// What becomes of a job that names a limit which there is not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnknownLimits {
+    /// It is refused: a misspelt name would bound nothing.
+    Refuse,
+    /// The limit is made, without bounds; an operator gives it some later.
+    Create,
+}
+
 impl Default for Settings {
     fn default() -> Self {
         Self {
@@ -54,6 +65,7 @@ impl Default for Settings {
             lease_token: LeaseToken::Optional,
             unknown_types: UnknownTypes::Accept,
             retention: retention::Policy::default(),
+            unknown_limits: UnknownLimits::Refuse,
             inbox: limits::INBOX_COMMANDS,
         }
     }

@@ -46,6 +46,8 @@ pub(crate) struct Gates {
     by_limit: HashMap<LimitId, Gate>,
     /// When limits open by time alone.
     timers: BTreeSet<(Timestamp, LimitId)>,
+    /// When timers were last looked at.
+    seen: Option<Timestamp>,
     /// Limits whose starts or holds the open transaction has changed.
     changed: BTreeSet<LimitId>,
     /// The open transaction has changed a running count.
@@ -100,6 +102,7 @@ impl Gates {
     pub(crate) fn room(&mut self, lanes: &Lanes, lane: LaneId, now: Timestamp) -> Result<u32, LimitId> {
         let mut room = u32::MAX;
         for limit in lanes.limits_of(lane).map(|limits| &**limits).unwrap_or_default() {
+            self.settle_window(lanes, *limit, now);
             match self.room_of(lanes, *limit, now) {
                 Room::Open(n) => room = room.min(n),
                 Room::Full => return Err(*limit),
@@ -110,6 +113,14 @@ impl Gates {
             }
         }
         Ok(room)
+    }
+
+    /// Keeps what a clock that was put back, or another rate, makes of a window.
+    fn settle_window(&mut self, lanes: &Lanes, limit: LimitId, now: Timestamp) {
+        let Some(rate) = self.rate(lanes, limit) else { return };
+        if self.by_limit.get_mut(&limit).is_some_and(|gate| gate.window.settle(&rate, now)) {
+            self.changed.insert(limit);
+        }
     }
 
     fn room_of(&self, lanes: &Lanes, limit: LimitId, now: Timestamp) -> Room {
@@ -134,9 +145,13 @@ impl Gates {
         self.settings.get(&lanes.limit_name(limit)?.name)?.rate
     }
 
-    /// Limits that time has opened.
+    /// Limits that time has opened. If the clock was put back, all that wait for a time are looked at anew: what they wait
+    /// for may come sooner now.
     pub(crate) fn wake(&mut self, now: Timestamp) -> Vec<LimitId> {
         let mut open = Vec::new();
+        if self.seen.replace(now).is_some_and(|seen| seen > now) {
+            open.extend(std::mem::take(&mut self.timers).into_iter().map(|(_, limit)| limit));
+        }
         while let Some((at, limit)) = self.timers.first().copied().filter(|(at, _)| *at <= now) {
             self.timers.remove(&(at, limit));
             open.push(limit);

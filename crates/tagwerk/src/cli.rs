@@ -13,6 +13,7 @@ mod exit;
 mod failure;
 mod job_name;
 mod jobs;
+mod limits;
 mod overview;
 mod queues;
 mod review;
@@ -60,6 +61,9 @@ enum Command {
     /// List types, and set defaults for their jobs
     #[command(subcommand)]
     Types(types::Types),
+    /// List limits, make, change and delete them
+    #[command(subcommand)]
+    Limits(limits::Limits),
     /// List workers: who was seen lately, and what each holds
     Workers(overview::Page),
     /// Show what the server has done and holds
@@ -110,6 +114,7 @@ fn run(command: Command) -> Result<Exit, Failure> {
         Command::Review(review) => connect::wait(review.run()),
         Command::Queues(queues) => connect::wait(queues.run()),
         Command::Types(types) => connect::wait(types.run()),
+        Command::Limits(limits) => connect::wait(limits.run()),
         Command::Workers(page) => connect::wait(overview::workers(page)),
         Command::Stats(remote) => connect::wait(overview::stats(remote)),
         Command::Bench(bench) => connect::wait(bench.run()),

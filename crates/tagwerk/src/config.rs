@@ -250,6 +250,12 @@ impl Config {
             queue_max_running: limits::QUEUE_MAX_RUNNING.min..=limits::QUEUE_MAX_RUNNING.max,
             queue_max_depth: limits::QUEUE_MAX_DEPTH.min..=limits::QUEUE_MAX_DEPTH.max,
             list_page: limits::LIST_PAGE.min..=limits::LIST_PAGE.max,
+            limits_per_job: limits::LIMITS_PER_JOB,
+            partition_max_bytes: limits::PARTITION_MAX_BYTES,
+            limit_running: limits::LIMIT_RUNNING.min..=limits::LIMIT_RUNNING.max,
+            rate_count: limits::RATE_COUNT.min..=limits::RATE_COUNT.max,
+            rate_per_ms: limits::RATE_PER_MS.min..=limits::RATE_PER_MS.max,
+            throttle_ms: limits::THROTTLE_MS.min..=limits::THROTTLE_MS.max,
         }
     }
 }

@@ -14,6 +14,7 @@ mod decode;
 mod gate;
 mod health;
 mod jobs;
+mod limits;
 mod operate;
 mod overview;
 mod owners;

@@ -54,6 +54,7 @@ impl Names {
 pub(crate) struct Metrics {
     types: Names,
     queues: Names,
+    limits: Names,
     run_seconds: Histograms,
     commit_seconds: Histogram,
     batch_requests: Histogram,
@@ -70,6 +71,8 @@ pub(crate) struct Scrape {
     pub(crate) ready: Vec<LaneReady>,
     /// All queues.
     pub(crate) queues: Vec<QueueView>,
+    /// Limits: name, running jobs, how many may run. Empty if the committer does not answer.
+    pub(crate) limits: Vec<(String, u64, Option<u32>)>,
     /// The store.
     pub(crate) facts: StoreFacts,
     /// The present.
@@ -85,6 +88,7 @@ impl Default for Metrics {
         Self {
             types: Names::default(),
             queues: Names::default(),
+            limits: Names::default(),
             run_seconds: Family::new_with_constructor(|| Histogram::new(RUN_SECONDS)),
             commit_seconds: Histogram::new(COMMIT_SECONDS),
             batch_requests: Histogram::new(BATCH_REQUESTS),
@@ -127,6 +131,7 @@ impl Metrics {
         let mut registry = Registry::with_prefix("tagwerk");
         self.add_ledger(&mut registry, scrape);
         self.add_queues(&mut registry, scrape);
+        self.add_limits(&mut registry, scrape);
         self.add_server(&mut registry, scrape);
         let mut text = String::new();
         text::encode(&mut text, &registry)?;
@@ -201,6 +206,25 @@ impl Metrics {
         let help = "Age of the oldest job of the queue that could be handed out";
         registry.register("queue_oldest_ready_age_seconds", help, oldest);
         registry.register("queue_last_claim_age_seconds", "Time since a worker last asked the queue", asked);
+    }
+
+    /// What runs under limits, all partitions of one together.
+    fn add_limits(&self, registry: &mut Registry, scrape: &Scrape) {
+        let running = Family::<Labels, Gauge>::default();
+        let most = Family::<Labels, Gauge>::default();
+        for (name, now, max_running) in &scrape.limits {
+            let labels = vec![("limit", self.limits.label(name))];
+            running.get_or_create(&labels).inc_by(i64::try_from(*now).unwrap_or(i64::MAX));
+            if let Some(max_running) = max_running {
+                most.get_or_create(&labels).inc_by(i64::from(*max_running));
+            }
+        }
+        registry.register("limit_running", "Jobs that run under the limit, all partitions together", running);
+        registry.register(
+            "limit_max_running",
+            "Jobs that may run under the limit, or each partition of it",
+            most,
+        );
     }
 
     /// How the server itself does.
@@ -296,6 +320,7 @@ mod tests {
             ledger,
             ready,
             queues: Vec::new(),
+            limits: vec![("crm".to_owned(), 3, Some(5)), ("mail".to_owned(), 7, None)],
             facts: StoreFacts::default(),
             now,
             parked: 3,
@@ -318,10 +343,14 @@ mod tests {
             "tagwerk_attempt_run_seconds_bucket{le=\"5.0\",type=\"send\"} 1",
             "tagwerk_commit_requests_sum 3.0",
             "tagwerk_parked_claims 3",
+            "tagwerk_limit_running{limit=\"crm\"} 3",
+            "tagwerk_limit_max_running{limit=\"crm\"} 5",
+            "tagwerk_limit_running{limit=\"mail\"} 7",
             "tagwerk_connections 1",
         ] {
             assert!(text.lines().any(|found| found == line), "{line} is missing:\n{text}");
         }
+        assert!(!text.contains("tagwerk_limit_max_running{limit=\"mail\"}"));
         assert!(text.ends_with("# EOF\n"));
     }
 

@@ -85,9 +85,14 @@ impl Model {
             });
             return Ok(Err(Rejection::Cancelled));
         }
-        match &call.said {
-            Said::Report { outcome, result } => {
-                let content = content_of(outcome, result.as_ref());
+        let outcome_and_result = match &call.said {
+            Said::Report { outcome, result } => Some((outcome, result.as_ref())),
+            Said::Throttle { outcome, .. } => Some((outcome, None)),
+            Said::Heartbeat { .. } | Said::Checkpoint(_) => None,
+        };
+        match outcome_and_result {
+            Some((outcome, result)) => {
+                let content = content_of(outcome, result);
                 match point {
                     Standpoint::Holder => self.in_time(id, (outcome, content), eye),
                     Standpoint::Late(index) => self.late((id, index), (outcome, content), eye),
@@ -104,7 +109,7 @@ impl Model {
                 }
                 Ok(Ok(false))
             }
-            Said::Heartbeat { .. } | Said::Checkpoint(_) => Ok(self.contact(id, &call.said, point)),
+            None => Ok(self.contact(id, &call.said, point)),
         }
     }
 
@@ -127,7 +132,7 @@ impl Model {
                 }
             }
             Said::Checkpoint(text) => job.checkpoint = Some(text.clone()),
-            Said::Report { .. } => {}
+            Said::Report { .. } | Said::Throttle { .. } => {}
         });
         Ok(false)
     }
@@ -141,7 +146,7 @@ impl Model {
             let past = job.kept().find(|past| is_it(&past.token));
             return Ok(past.map_or(Standpoint::Stale, |past| place(job, past)));
         }
-        let is_report = matches!(said, Said::Report { .. });
+        let is_report = matches!(said, Said::Report { .. } | Said::Throttle { .. });
         if !is_report || self.settings.lease_token == LeaseToken::Required {
             return Err(Rejection::LeaseRequired);
         }
@@ -293,7 +298,7 @@ fn place(job: &Job, past: &Past) -> Standpoint {
 fn stale(job: &Job, said: &Said) -> Rejection {
     match job.status {
         Status::Cancelled => job.cancelled(),
-        Status::Completed if !matches!(said, Said::Report { .. }) => {
+        Status::Completed if !matches!(said, Said::Report { .. } | Said::Throttle { .. }) => {
             Rejection::NotRunning { status: Status::Completed }
         }
         _ => Rejection::LeaseLost { may_report: false },

@@ -47,7 +47,7 @@ pub struct StreamEnd {
     pub line: Option<u64>,
     /// If it ended early: why.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub problem: Option<Problem>,
+    pub problem: Option<Box<Problem>>,
 }
 
 /// Any line of the answer, for those who read it.

@@ -73,6 +73,8 @@ pub struct NewJob {
     pub ordering_key: Option<String>,
     /// `on_head_failure`; only with an `ordering_key`.
     pub on_head_failure: Option<OnHeadFailure>,
+    /// `limits`, sorted, each once.
+    pub limits: Vec<String>,
 }
 
 /// `POST /jobs/bulk`
@@ -142,6 +144,37 @@ pub struct Fail {
     pub class: Option<ErrorClass>,
     /// `retry_after_seconds`
     pub retry_after_ms: Option<i64>,
+    /// `throttle`
+    pub throttle: Option<Throttle>,
+}
+
+/// `throttle` of a failure
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Throttle {
+    /// `limit`: a name, or `name:partition`.
+    pub limit: String,
+    /// `for_seconds`
+    pub for_ms: i64,
+}
+
+/// `PUT /limits/{name}`
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LimitBounds {
+    /// `max_running`
+    pub max_running: Option<u32>,
+    /// `rate`
+    pub rate: Option<RateBounds>,
+}
+
+/// `rate` of a limit
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RateBounds {
+    /// `count`
+    pub count: u32,
+    /// `per_seconds`
+    pub per_ms: i64,
+    /// `spread`
+    pub spread: bool,
 }
 
 /// `POST /jobs/{id}/release`

@@ -68,6 +68,18 @@ pub struct DoorLimits {
     pub queue_max_depth: RangeInclusive<i64>,
     /// `limit` of a list.
     pub list_page: RangeInclusive<u32>,
+    /// Limits of a job.
+    pub limits_per_job: usize,
+    /// Partition of a limit, after the colon.
+    pub partition_max_bytes: usize,
+    /// `max_running` of a limit.
+    pub limit_running: RangeInclusive<u32>,
+    /// `rate.count`
+    pub rate_count: RangeInclusive<u32>,
+    /// `rate.per_seconds`
+    pub rate_per_ms: RangeInclusive<i64>,
+    /// `throttle.for_seconds`
+    pub throttle_ms: RangeInclusive<i64>,
 }
 
 impl DoorLimits {
@@ -115,6 +127,12 @@ impl DoorLimits {
             queue_max_running: 1..=1_000_000,
             queue_max_depth: 1..=1_000_000_000,
             list_page: 1..=1000,
+            limits_per_job: 2,
+            partition_max_bytes: 128,
+            limit_running: 1..=1_000_000,
+            rate_count: 1..=1_000_000,
+            rate_per_ms: 10..=86_400_000,
+            throttle_ms: 1..=86_400_000,
         }
     }
 }

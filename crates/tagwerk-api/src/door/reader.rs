@@ -255,7 +255,7 @@ impl<'a> Reader<'a> {
     pub(crate) fn texts(&mut self, name: &'static str, max: usize, rule: TextRule) -> Option<Vec<String>> {
         let values = self.list(name, max)?;
         if values.is_empty() {
-            return self.refuse(name, FieldCode::Empty, "must not be empty; leave it out to mean all");
+            return self.refuse(name, FieldCode::Empty, "must not be empty; leave the field out instead");
         }
         let count = values.len();
         let texts: Vec<String> = values

@@ -24,6 +24,13 @@ macro_rules! hidden {
     };
 }
 
+/// A limit as jobs name it, with an optional partition of at most so many characters.
+pub(crate) fn limit_pattern(name_max: usize, partition_max: usize) -> String {
+    let (seen, printable) = (concat!(r"[^\s", hidden!(), "]"), concat!("[^", hidden!(), "]"));
+    let longer = name_max.saturating_sub(1);
+    format!("^[A-Za-z0-9][A-Za-z0-9._-]{{0,{longer}}}(:(?=.*{seen}){printable}{{1,{partition_max}}})?$")
+}
+
 impl Alphabet {
     /// The same rule as a regular expression of JSON Schema, for the document. `None` if there is nothing to say.
     pub(crate) const fn pattern(self) -> Option<&'static str> {

@@ -160,6 +160,7 @@ impl DoorLimits {
             error: reader.anything("error"),
             class: reader.choice("class"),
             retry_after_ms: reader.seconds("retry_after_seconds", &self.delay_ms),
+            throttle: self.throttle(reader),
         }
     }
 

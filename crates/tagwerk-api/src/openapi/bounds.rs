@@ -16,7 +16,7 @@ use crate::Seconds;
 use crate::door::{DoorLimits, TextRule};
 
 /// Bodies in which an unknown field is an error, with everything below them that only they use.
-const CLOSED: [&str; 17] = [
+const CLOSED: [&str; 18] = [
     "BulkClaimRequest",
     "BulkEnqueueRequest",
     "CancelRequest",
@@ -28,6 +28,7 @@ const CLOSED: [&str; 17] = [
     "ForceFailRequest",
     "PauseRequest",
     "QueueSettings",
+    "RateSettings",
     "Reserve",
     "ResumeRequest",
     "RetryRequest",
@@ -37,16 +38,18 @@ const CLOSED: [&str; 17] = [
 ];
 
 /// Those and the open ones: every schema whose fields the door reads.
-const OPEN: [&str; 10] = [
+const OPEN: [&str; 12] = [
     "BulkHeartbeatRequest",
     "CompleteRequest",
     "FailRequest",
     "HeartbeatRequest",
     "HeldLease",
+    "LimitSettings",
     "Progress",
     "ReleaseRequest",
     "ReportBulkRequest",
     "ReportEntry",
+    "Throttle",
     "TypeSettings",
 ];
 
@@ -66,7 +69,8 @@ pub(super) fn apply(schemas: &mut Map<String, Value>, limits: &DoorLimits) {
     if let Some(priority) = schemas.get_mut("Priority") {
         merge(priority, &whole(&(0..=i64::from(limits.priority_max))));
     }
-    close_type_settings(schemas, limits);
+    close_settings(schemas, ("TypeSettings", "TypeInfo"), ("type", limits.type_rule()));
+    close_settings(schemas, ("LimitSettings", "LimitInfo"), ("name", limits.queue_rule()));
 }
 
 /// The claim of one job with one more field. Included with `allOf` it could not be closed.
@@ -79,24 +83,30 @@ fn flatten_bulk_claim(schemas: &mut Map<String, Value>) {
     *bulk = flat;
 }
 
-/// Besides the settings, `PUT` takes what `GET` shows with them, and looks only at `type`. The answer includes the
+/// Besides the settings, `PUT` takes what `GET` shows with them, and looks only at the name. The answer includes the
 /// settings with `allOf`, so only a rule about names can close both.
-fn close_type_settings(schemas: &mut Map<String, Value>, limits: &DoorLimits) {
+fn close_settings(
+    schemas: &mut Map<String, Value>,
+    (of_settings, of_info): (&str, &str),
+    (name, rule): (&str, TextRule),
+) {
     let names_of = |schema: &Value| {
         let fields = schema["properties"].as_object().into_iter().flatten();
         fields.map(|(name, _)| name.clone()).collect::<Vec<_>>()
     };
-    let info = schemas.get("TypeInfo").and_then(|info| info["allOf"].as_array()).cloned().unwrap_or_default();
-    let Some(settings) = schemas.get_mut("TypeSettings") else { return };
+    let info = schemas.get(of_info).and_then(|info| info["allOf"].as_array()).cloned().unwrap_or_default();
+    let Some(settings) = schemas.get_mut(of_settings) else { return };
     let mut names: Vec<String> = info.iter().flat_map(names_of).chain(names_of(settings)).collect();
-    names.push("updated_at".to_owned());
+    if of_settings == "TypeSettings" {
+        names.push("updated_at".to_owned());
+    }
     names.sort();
     names.dedup();
     settings["propertyNames"] = json!({"enum": names});
-    let mut job_type = text(limits.type_rule());
-    job_type["type"] = json!(["string", "null"]);
-    job_type["description"] = json!("Need not be sent; if it is, it must be the type of the path.");
-    settings["properties"]["type"] = job_type;
+    let mut own = text(rule);
+    own["type"] = json!(["string", "null"]);
+    own["description"] = json!(format!("Need not be sent; if it is, it must be the {name} of the path."));
+    settings["properties"][name] = own;
 }
 
 /// What the door asks of a field of a body.
@@ -129,6 +139,12 @@ fn of_field(limits: &DoorLimits, schema: &str, field: &str) -> Value {
         (_, "factor") => {
             json!({"minimum": limits.retry_factor.start(), "maximum": limits.retry_factor.end()})
         }
+        (_, "limits") => texts(limits.limits_per_job, &limit(limits)),
+        ("Throttle", "limit") => limit(limits),
+        (_, "for_seconds") => seconds(&limits.throttle_ms),
+        (_, "max_running") => count(&limits.limit_running),
+        ("RateSettings", "count") => count(&limits.rate_count),
+        (_, "per_seconds") => seconds(&limits.rate_per_ms),
         (_, "queues") => texts(limits.claim_names_max, &text(limits.queue_rule())),
         (_, "types") => texts(limits.claim_names_max, &text(limits.type_rule())),
         (_, "jobs") => json!({"maxItems": limits.bulk_jobs_max}),
@@ -147,7 +163,7 @@ pub(super) fn of_param(limits: &DoorLimits, name: &str, kind: ParamKind) -> Valu
         ("wait_seconds", _) => seconds(&(0..=limits.wait_max_ms)),
         ("id", _) => whole(&(1..=limits.id_max)),
         ("type", _) => text(limits.type_rule()),
-        ("queue", _) => text(limits.queue_rule()),
+        ("queue" | "name", _) => text(limits.queue_rule()),
         ("subject_kind" | "subject_id" | "correlation_id" | "idempotency_key", _) => text(limits.key_rule()),
         _ => Value::Null,
     }
@@ -171,6 +187,11 @@ fn text(rule: TextRule) -> Value {
         keywords["pattern"] = json!(pattern);
     }
     keywords
+}
+
+/// A limit as a job names it. The lengths are those of its two parts.
+fn limit(limits: &DoorLimits) -> Value {
+    json!({"pattern": limits.limit_pattern()})
 }
 
 fn texts(max: usize, item: &Value) -> Value {

@@ -97,6 +97,7 @@ fn is_body_required(route: &Route) -> bool {
             | "release"
             | "cancel"
             | "put_type"
+            | "put_limit"
             | "put_queue"
             | "resume_queue"
             | "drain_queue"
@@ -111,6 +112,7 @@ fn path_names(path: &'static str) -> impl Iterator<Item = &'static str> {
 fn path_param(name: &str, limits: &DoorLimits) -> Value {
     let (kind, mut schema, about) = match name {
         "id" => (ParamKind::Integer, json!({"type": "integer", "format": "int64"}), "The job's id."),
+        "name" => (ParamKind::Text, json!({"type": "string"}), "Name of the limit, without a partition."),
         _ => (ParamKind::Text, json!({"type": "string"}), "Name of the type, percent-encoded."),
     };
     bounds::merge(&mut schema, &bounds::of_param(limits, name, kind));

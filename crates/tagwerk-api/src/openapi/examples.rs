@@ -88,6 +88,7 @@ fn summary() -> JobSummary {
         on_head_failure: None,
         blocked_by: None,
         blocks: None,
+        limits: vec!["crm:tenant-42".to_owned()],
         owner: Some("billing team".to_owned()),
         error: None,
         failure: None,

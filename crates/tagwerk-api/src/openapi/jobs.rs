@@ -58,6 +58,7 @@ pub(super) const ROUTES: &[Route] = &[
         problems: &[
             Code::PayloadTooLarge,
             Code::UnknownType,
+            Code::UnknownLimit,
             Code::JobDamaged,
             Code::Duplicate,
             Code::IdempotencyKeyReused,

@@ -178,6 +178,51 @@ pub(super) const ROUTES: &[Route] = &[
         ..Route::EMPTY
     },
     Route {
+        path: "/limits",
+        id: "list_limits",
+        group: Group::Operating,
+        summary: "List limits",
+        about: "What each bounds, and how many jobs run under it.",
+        params: NAME_PAGE,
+        answers: &[answer(200, "A page of limits.", "LimitList", examples::limit_list)],
+        ..Route::EMPTY
+    },
+    Route {
+        path: "/limits/{name}",
+        id: "get_limit",
+        group: Group::Operating,
+        summary: "Show a limit",
+        about: "What it bounds, and for each partition in use what runs, how many may start, and when it opens.",
+        answers: &[answer(200, "The limit.", "LimitInfo", examples::limit_info)],
+        problems: &[Code::LimitNotFound],
+        ..Route::EMPTY
+    },
+    Route {
+        method: Method::Put,
+        path: "/limits/{name}",
+        id: "put_limit",
+        group: Group::Operating,
+        summary: "Make or change a limit",
+        about: "Holds at once, for jobs that wait too. Replaces all settings: what is missing bounds nothing.",
+        body: Some(body("LimitSettings", examples::limit_settings)),
+        answers: &[
+            answer(200, "The limit, changed.", "LimitInfo", examples::limit_info),
+            answer(201, "The limit, new.", "LimitInfo", examples::limit_info_new),
+        ],
+        ..Route::EMPTY
+    },
+    Route {
+        method: Method::Delete,
+        path: "/limits/{name}",
+        id: "delete_limit",
+        group: Group::Operating,
+        summary: "Remove a limit",
+        about: "Only when no job that has not ended names it.",
+        answers: &[answer(200, "It is gone.", "LimitDeleted", examples::limit_deleted)],
+        problems: &[Code::LimitNotFound, Code::LimitInUse],
+        ..Route::EMPTY
+    },
+    Route {
         path: "/workers",
         id: "list_workers",
         group: Group::Operating,

@@ -51,6 +51,7 @@ fn requests(found: &mut Found) {
     add::<request::PauseRequest>(found);
     add::<request::ResumeRequest>(found);
     add::<request::DrainRequest>(found);
+    add::<request::LimitSettings>(found);
 }
 
 fn answers(found: &mut Found) {
@@ -76,6 +77,9 @@ fn answers(found: &mut Found) {
     add::<answer::QueueList>(found);
     add::<answer::TypeInfo>(found);
     add::<answer::TypeList>(found);
+    add::<answer::LimitInfo>(found);
+    add::<answer::LimitList>(found);
+    add::<answer::LimitDeleted>(found);
     add::<answer::WorkerList>(found);
     add::<answer::Stats>(found);
     add::<answer::Livez>(found);

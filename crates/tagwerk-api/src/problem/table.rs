@@ -81,6 +81,12 @@ codes! {
         "The server takes only types with settings (types.strict). Correct the name, or make it known: PUT /types/{type}.";
     QueueNotFound = "queue-not-found" 404 never "No such queue",
         "Nobody has used this queue, and nothing is said about it; the first job or PUT /queues/{queue} makes it.";
+    UnknownLimit = "unknown-limit" 422 never "Unknown limit",
+        "A job names a limit that there is not. Correct the name, make it with PUT /limits/{name}, or set limits.create_on_use.";
+    LimitNotFound = "limit-not-found" 404 never "No such limit",
+        "PUT /limits/{name} makes one; GET /limits lists those that there are.";
+    LimitInUse = "limit-in-use" 409 never "Jobs name this limit",
+        "Jobs that have not ended still name it, as many as in_use says. Raise its bounds, or delete it when they are done.";
     MethodNotAllowed = "method-not-allowed" 405 never "Method not allowed",
         "Use a method that the header Allow lists.";
     RequestTimeout = "request-timeout" 408 again "Request too slow",

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::Progress;
+use super::{Progress, Throttle};
 use crate::{ErrorClass, Json, LeaseToken, ReportOutcome, Seconds};
 
 /// `POST /jobs/claim`
@@ -73,6 +73,9 @@ pub struct FailRequest {
     /// Not run again before this time has passed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_after_seconds: Option<Seconds>,
+    /// Hold back a limit, for example when the remote service answers 429.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub throttle: Option<Throttle>,
 }
 
 /// `POST /jobs/{id}/release`

@@ -134,6 +134,9 @@ pub struct EnqueueRequest {
     /// What its failure means for the jobs behind it. Only with an `ordering_key`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_head_failure: Option<OnHeadFailure>,
+    /// Limits that it keeps to, at most two; each by its name, or with a partition that counts for itself: `crm:tenant-42`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limits: Option<Vec<String>>,
 }
 
 /// `POST /jobs/bulk`

@@ -2,7 +2,7 @@
 
 use tagwerk_core::{Answer, Call, Caller, Event, JobId, LeaseBits, Outcome, Rejection, Report};
 
-use crate::command::{Holder, Refusal, Said, WorkerAnswer, WorkerCall};
+use crate::command::{Holder, Refusal, Said, Throttle, WorkerAnswer, WorkerCall};
 use crate::store::StoreResult;
 use crate::tokens::report_hash;
 use crate::work::{View, Work};
@@ -48,9 +48,13 @@ pub(crate) fn worker_call(
         Answer::Replayed => {}
         Answer::Done => keep_note(work, id, &call.said),
     }
+    let unknown_limit = match &call.said {
+        Said::Throttle { throttle, .. } => hold_back(work, throttle, &answer)?,
+        Said::Report { .. } | Said::Heartbeat { .. } | Said::Checkpoint(_) => false,
+    };
     work.effects.heard.extend(worker);
     let view = if matches!(call.said, Said::Heartbeat { .. }) { View::RowOnly } else { view };
-    Ok(Ok(WorkerAnswer { job: work.full(id, view)?, replayed: answer == Answer::Replayed }))
+    Ok(Ok(WorkerAnswer { job: work.full(id, view)?, replayed: answer == Answer::Replayed, unknown_limit }))
 }
 
 /// Gives back a lease whose answer nobody received. Nothing to do if it is no longer live.
@@ -87,12 +91,27 @@ fn resolve(work: &mut Work<'_>, id: JobId, holder: &Holder) -> StoreResult<Calle
     Ok(past.map_or(Caller::Stranger, |attempt| Caller::Past(Box::new(attempt))))
 }
 
+/// Closes the limit that a failure names, if the failure counts. True if there is none of that name.
+fn hold_back(work: &mut Work<'_>, throttle: &Throttle, answer: &Answer) -> StoreResult<bool> {
+    if !work.env.limits.contains(&throttle.limit.name) {
+        return Ok(true);
+    }
+    if *answer == Answer::Done {
+        work.tx.hold_limit(&throttle.limit, work.env.now.plus_ms(throttle.for_ms))?;
+    }
+    Ok(false)
+}
+
 fn event_of(caller: Caller, said: &Said) -> Event {
     match said {
         Said::Heartbeat { .. } => Event::Heartbeat(caller),
         Said::Checkpoint(_) => Event::Checkpoint(caller),
         Said::Report { outcome, result } => {
             let hash = report_hash(outcome, result.as_deref());
+            Event::Report(caller, Report { outcome: outcome.clone(), hash })
+        }
+        Said::Throttle { outcome, .. } => {
+            let hash = report_hash(outcome, None);
             Event::Report(caller, Report { outcome: outcome.clone(), hash })
         }
     }
@@ -110,7 +129,7 @@ fn keep_note(work: &mut Work<'_>, id: JobId, said: &Said) {
                 work.edit(id, |row| row.note.result.clone_from(result));
             }
         }
-        Said::Heartbeat { progress: None } | Said::Report { .. } => {}
+        Said::Heartbeat { progress: None } | Said::Report { .. } | Said::Throttle { .. } => {}
     }
 }
 
@@ -119,7 +138,7 @@ const fn name_of(said: &Said) -> Call {
         Said::Heartbeat { .. } => Call::Heartbeat,
         Said::Checkpoint(_) => Call::Checkpoint,
         Said::Report { outcome: Outcome::Completed, .. } => Call::Complete,
-        Said::Report { outcome: Outcome::Failed { .. }, .. } => Call::Fail,
+        Said::Report { outcome: Outcome::Failed { .. }, .. } | Said::Throttle { .. } => Call::Fail,
         Said::Report { outcome: Outcome::Released { .. }, .. } => Call::Release,
     }
 }

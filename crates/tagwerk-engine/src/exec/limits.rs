@@ -2,9 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use crate::command::{LimitAnswer, LimitCall, LimitState, Refusal};
+use tagwerk_core::gate::LimitSettings;
+
+use crate::command::{Enqueue, LimitAnswer, LimitCall, LimitState, Refusal};
 use crate::message::Message;
 use crate::row::LimitRow;
+use crate::settings::UnknownLimits;
 use crate::store::{StoreResult, Tx};
 use crate::work::Env;
 
@@ -21,6 +24,11 @@ pub(crate) struct Limited {
 pub(crate) fn calls(tx: &mut dyn Tx, env: &Env<'_>, messages: &[&Message]) -> StoreResult<Limited> {
     let mut done = Limited::default();
     for message in messages {
+        if let Message::Enqueue(request, _) = message
+            && env.settings.unknown_limits == UnknownLimits::Create
+        {
+            create_on_use(tx, env, (request, &mut done.names))?;
+        }
         let Message::Limit(call, _) = message else { continue };
         let names = done.names.as_ref().unwrap_or(env.limits);
         let answer = match call {
@@ -48,6 +56,23 @@ pub(crate) fn calls(tx: &mut dyn Tx, env: &Env<'_>, messages: &[&Message]) -> St
         done.answers.push(answer);
     }
     Ok(done)
+}
+
+/// Makes the limits that jobs name and that there are not. They bound nothing until somebody says more.
+fn create_on_use(
+    tx: &mut dyn Tx,
+    env: &Env<'_>,
+    (request, names): (&Enqueue, &mut Option<BTreeSet<String>>),
+) -> StoreResult<()> {
+    for limit in
+        request.jobs.iter().filter_map(|job| job.special.as_ref()).flat_map(|special| &special.limits)
+    {
+        if !names.as_ref().unwrap_or(env.limits).contains(&limit.name) {
+            tx.put_limit(&limit.name, Some(&LimitSettings::default()))?;
+            names.get_or_insert_with(|| env.limits.clone()).insert(limit.name.clone());
+        }
+    }
+    Ok(())
 }
 
 fn states(tx: &mut dyn Tx, env: &Env<'_>, wanted: impl Fn(&str) -> bool) -> StoreResult<Vec<LimitState>> {

@@ -26,6 +26,12 @@ pub enum WhyKind {
     CancelRequested,
     /// Its maximum age is reached; it goes to review within a second.
     Expired,
+    /// A limit of it is full.
+    LimitFull,
+    /// The rate of a limit of it is used up for now.
+    RateExhausted,
+    /// A limit of it was closed for a while.
+    Throttled,
     /// No worker that would take it has asked lately.
     NoWorker,
     /// An operator has paused its queue.

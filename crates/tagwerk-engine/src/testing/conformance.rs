@@ -176,6 +176,7 @@ macro_rules! conformance_tests {
                 a_claim_that_rolls_back_has_taken_no_slot,
                 settings_hold_from_the_moment_they_are_written,
                 a_rate_spends_starts_and_says_when_it_goes_on,
+                a_rate_outlives_a_clock_that_is_put_back,
                 a_full_limit_is_due_at_the_first_end_of_a_lease,
                 a_held_limit_is_closed_until_then,
                 fair_keys_take_turns,

@@ -219,7 +219,6 @@ impl Bulk {
             }
             Some(Ok(StreamLine::End(StreamEnd { problem: None, .. }))) | None => return Ok(Some(Ok(()))),
             Some(Ok(StreamLine::End(StreamEnd { problem: Some(problem), .. }))) => {
-                let problem = Box::new(problem);
                 return Ok(Some(Err(Error::Problem { problem, retry_after: None })));
             }
             Some(Err(error)) => return Ok(Some(Err(error))),

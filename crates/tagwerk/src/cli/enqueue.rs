@@ -24,7 +24,7 @@ With --bulk each line of the file is a job as POST /jobs takes it, such as {\"ty
 Give each an idempotency_key: then a bulk that was interrupted is simply started again.";
 
 /// What is said of one job and has no place beside a file of many.
-const JOB_FLAGS: [&str; 29] = [
+const JOB_FLAGS: [&str; 30] = [
     "job_type",
     "payload",
     "queue",
@@ -54,6 +54,7 @@ const JOB_FLAGS: [&str; 29] = [
     "traceparent",
     "ordering_key",
     "on_head_failure",
+    "limits",
 ];
 
 /// Enqueue a job, or many from a file.
@@ -150,6 +151,9 @@ struct Options {
     #[arg(long, value_name = "WHAT", requires = "ordering_key",
         value_parser = named(OnHeadFailure::NAMES, OnHeadFailure::from_name))]
     on_head_failure: Option<OnHeadFailure>,
+    /// A limit that it keeps to: crm, or crm:tenant-42 for a partition; up to two
+    #[arg(long = "limit", value_name = "NAME")]
+    limits: Vec<String>,
 }
 
 /// The back-off before retries, for jobs and types.
@@ -247,6 +251,7 @@ impl Options {
             supersede: self.supersede.then_some(true),
             ordering_key: self.ordering_key,
             on_head_failure: self.on_head_failure,
+            limits: Some(self.limits).filter(|limits| !limits.is_empty()),
         })
     }
 }

@@ -136,6 +136,9 @@ fn advice(problem: &Problem) -> String {
         Some(Code::TypeNotFound) => {
             "`tagwerk types list` shows all types, `tagwerk types set` makes settings"
         }
+        Some(Code::LimitNotFound | Code::UnknownLimit) => {
+            "`tagwerk limits list` shows those that there are, `tagwerk limits set` makes one"
+        }
         Some(Code::NotFailed | Code::UseCancel) => {
             "`tagwerk jobs show` tells its state; `tagwerk jobs cancel` ends a job that has not ended"
         }

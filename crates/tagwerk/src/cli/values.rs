@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::Path;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use tagwerk_client::api::request::{Priority, Subject};
+use tagwerk_client::api::request::{Priority, RateSettings, Subject};
 use tagwerk_client::api::{Json, PriorityLabel, Seconds, Time, parse_rfc3339};
 use tagwerk_core::limits;
 
@@ -19,6 +19,14 @@ pub(crate) fn seconds(text: &str) -> Result<Seconds, String> {
 /// An instant with its zone.
 pub(crate) fn time(text: &str) -> Result<Time, String> {
     parse_rfc3339(text).map(Time::from_ms).map_err(|error| error.to_string())
+}
+
+/// `COUNT/TIME`: so many within so long.
+pub(crate) fn rate(text: &str) -> Result<RateSettings, String> {
+    let told = || "must be COUNT/TIME, such as 20/1s or 600/1m".to_owned();
+    let (count, per) = text.split_once('/').ok_or_else(told)?;
+    let count = count.parse().map_err(|_| told())?;
+    Ok(RateSettings { count, per_seconds: seconds(per)?, spread: None })
 }
 
 /// A level or a number.
@@ -105,6 +113,17 @@ mod tests {
         assert_eq!(subject("order:a:b").unwrap().id, "a:b");
         for text in ["order", "order:", ":7", ""] {
             assert!(subject(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn rates_are_a_count_and_a_length() {
+        let read = |text| rate(text).map(|rate| (rate.count, rate.per_seconds.ms()));
+        assert_eq!(read("20/1s"), Ok((20, 1_000)));
+        assert_eq!(read("600/1m"), Ok((600, 60_000)));
+        assert_eq!(read("5/0.5"), Ok((5, 500)));
+        for text in ["20", "/1s", "20/", "-1/1s", "x/1s", "1.5/1s", "20/x"] {
+            assert!(rate(text).is_err(), "{text}");
         }
     }
 

@@ -2,7 +2,7 @@
 
 use tagwerk_core::limits;
 use tagwerk_core::retry::Jitter;
-use tagwerk_engine::settings::{LeaseToken, UnknownTypes};
+use tagwerk_engine::settings::{LeaseToken, UnknownLimits, UnknownTypes};
 
 use super::value::{Raw, show_duration};
 use super::{Config, Listen, LogLevel, StoreUrl};
@@ -146,6 +146,16 @@ pub(super) const KEYS: &[Key] = &[
             Ok(())
         },
         get: |config| (config.engine.lease_token == LeaseToken::Required).to_string(),
+    },
+    Key {
+        name: "limits.create_on_use",
+        about: "Whether a limit that a job names and that there is not is made, without bounds, instead of refused.",
+        set: |config, raw| {
+            let create = raw.flag()?;
+            config.engine.unknown_limits = if create { UnknownLimits::Create } else { UnknownLimits::Refuse };
+            Ok(())
+        },
+        get: |config| (config.engine.unknown_limits == UnknownLimits::Create).to_string(),
     },
     Key {
         name: "idempotency.ttl",

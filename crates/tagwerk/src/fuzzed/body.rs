@@ -29,7 +29,9 @@ pub(crate) fn body(data: &[u8]) {
         "claim" | "claim_bulk" => seen.claims(call),
         "complete" | "fail" | "release" | "heartbeat" | "checkpoint" => seen.reports(call),
         "report_bulk" | "heartbeat_bulk" => seen.bulk_reports(call),
-        "cancel" | "retry" | "discard" | "force_fail" | "unblock" | "put_type" => seen.operators(call),
+        "cancel" | "retry" | "discard" | "force_fail" | "unblock" | "put_type" | "put_limit" => {
+            seen.operators(call);
+        }
         "put_queue" | "pause_queue" | "resume_queue" | "drain_queue" => seen.queues(call),
         _ => {}
     }
@@ -165,6 +167,13 @@ impl Seen<'_> {
                 prose(&read.reason);
                 door.unblock(&written::unblock(&read), None) == Ok(read)
             }
+            "put_limit" => {
+                let Some(read) = accepted(door.limit_settings("crm", body)) else { return };
+                within(limits.limit_running.clone(), read.max_running);
+                within(limits.rate_count.clone(), read.rate.map(|rate| rate.count));
+                within(limits.rate_per_ms.clone(), read.rate.map(|rate| rate.per_ms));
+                door.limit_settings("crm", &written::limit_settings(&read)) == Ok(read)
+            }
             _ => {
                 let job_type = "send-invoice";
                 let Some(read) = accepted(door.type_settings(job_type, body)) else { return };
@@ -245,6 +254,11 @@ fn is_key(text: &str, max_bytes: usize) -> bool {
     (1..=max_bytes).contains(&text.len()) && !text.contains('\0')
 }
 
+fn is_limit(limits: &DoorLimits, text: &str) -> bool {
+    let (name, partition) = text.split_once(':').unwrap_or((text, "p"));
+    is_name(name, limits.name_max_bytes) && is_shown(partition, limits.partition_max_bytes)
+}
+
 fn keeps_job_limits(limits: &DoorLimits, job: &NewJob) {
     assert!(is_shown(&job.job_type, limits.type_max_bytes));
     assert!(job.queue.iter().all(|queue| is_name(queue, limits.name_max_bytes)));
@@ -267,6 +281,8 @@ fn keeps_job_limits(limits: &DoorLimits, job: &NewJob) {
         within(0..=limits.id_max, subject.version);
     }
     assert!(job.traceparent.iter().all(|text| is_shown(text, limits.traceparent_max_bytes)));
+    assert!(job.limits.len() <= limits.limits_per_job && job.limits.is_sorted_by(|a, b| a < b));
+    assert!(job.limits.iter().all(|text| is_limit(limits, text)));
 }
 
 fn keeps_retry_limits(limits: &DoorLimits, retry: &RetryFields) {
@@ -314,6 +330,8 @@ fn keeps_report_limits(limits: &DoorLimits, report: &Report) {
         Report::Fail(fail) => {
             assert!(fail.error.iter().all(|error| !error.contains('\0')));
             within(limits.delay_ms.clone(), fail.retry_after_ms);
+            assert!(fail.throttle.iter().all(|throttle| is_limit(limits, &throttle.limit)));
+            within(limits.throttle_ms.clone(), fail.throttle.as_ref().map(|throttle| throttle.for_ms));
             &fail.holder
         }
         Report::Release(release) => {

@@ -4,8 +4,8 @@
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use tagwerk_api::door::{
-    Cancel, Checkpoint, Claim, Discard, ForceFail, Holder, NewJob, NewJobs, QueueBounds, Report, ReportItem,
-    Retry, RetryFields, TypeDefaults, Unblock,
+    Cancel, Checkpoint, Claim, Discard, ForceFail, Holder, LimitBounds, NewJob, NewJobs, QueueBounds,
+    RateBounds, Report, ReportItem, Retry, RetryFields, Throttle, TypeDefaults, Unblock,
 };
 use tagwerk_api::{Json, Seconds, Time};
 
@@ -68,6 +68,7 @@ fn job_text(job: &NewJob) -> String {
     object.put("subject", job.subject.as_ref()).put("correlation_id", job.correlation_id.as_ref());
     object.put("traceparent", job.traceparent.as_ref()).put("supersede", Some(job.supersede));
     object.put("ordering_key", job.ordering_key.as_ref()).put("on_head_failure", job.on_head_failure);
+    object.put("limits", Some(&job.limits).filter(|limits| !limits.is_empty()));
     object.text()
 }
 
@@ -113,6 +114,11 @@ fn report_fields(report: &Report) -> (Object, &'static str) {
         Report::Fail(fail) => {
             put_holder(&mut object, &fail.holder).put("error", fail.error.as_ref());
             object.put("class", fail.class).put("retry_after_seconds", seconds(fail.retry_after_ms));
+            if let Some(Throttle { limit, for_ms }) = &fail.throttle {
+                let mut throttle = Object::default();
+                throttle.put("limit", Some(limit)).put("for_seconds", Some(Seconds::from_ms(*for_ms)));
+                object.raw("throttle", &throttle.text());
+            }
             "failed"
         }
         Report::Release(release) => {
@@ -181,6 +187,17 @@ pub(super) fn force_fail(forced: &ForceFail) -> Vec<u8> {
 pub(super) fn unblock(unblock: &Unblock) -> Vec<u8> {
     let mut object = Object::default();
     object.put("reason", Some(&unblock.reason)).put("seen_version", unblock.seen_version).bytes()
+}
+
+pub(super) fn limit_settings(bounds: &LimitBounds) -> Vec<u8> {
+    let mut object = Object::default();
+    object.put("max_running", bounds.max_running);
+    if let Some(RateBounds { count, per_ms, spread }) = bounds.rate {
+        let mut rate = Object::default();
+        rate.put("count", Some(count)).put("per_seconds", Some(Seconds::from_ms(per_ms)));
+        object.raw("rate", &rate.put("spread", Some(spread)).text());
+    }
+    object.bytes()
 }
 
 pub(super) fn type_settings(settings: &TypeDefaults) -> Vec<u8> {

@@ -1,16 +1,19 @@
 //! From the door to the engine: total conversions of checked requests into commands.
 
+use std::sync::Arc;
+
 use tagwerk_api::door;
 use tagwerk_api::{self as api, ErrorClass, IdempotencyScope, Jitter, OnDuplicate, OnHeadFailure};
 use tagwerk_api::{OnMismatch, OnUnknown};
+use tagwerk_core::gate::{LimitSettings, Rate};
 use tagwerk_core::limits::check::cut_text;
 use tagwerk_core::{
     Action, JobId, Outcome, Priority, QueueSettings, Reserve, RetryOverrides, Timestamp, limits,
 };
 use tagwerk_engine::command::{
-    Claim, EnqueueJob, Holder, KeyFate, MaxAge, Operate, QueueControl, Said, Start, WorkerCall,
+    Claim, EnqueueJob, Holder, KeyFate, MaxAge, Operate, QueueControl, Said, Start, Throttle, WorkerCall,
 };
-use tagwerk_engine::row::{Ordering, Progress, Subject, TypeSettings};
+use tagwerk_engine::row::{LimitRef, Ordering, Progress, Special, Subject, TypeSettings};
 use tagwerk_engine::store::Filter;
 
 use crate::redact::redact;
@@ -47,7 +50,7 @@ pub(super) fn new_job(job: door::NewJob) -> EnqueueJob {
         subject: job.subject.map(subject),
         correlation_id: job.correlation_id,
         traceparent: job.traceparent,
-        special: None,
+        special: special(&job.limits),
         supersede: job.supersede,
         ordering: job.ordering_key.map(|key| {
             let on_head_failure = job.on_head_failure.map(on_head_failure);
@@ -83,7 +86,15 @@ pub(super) fn report(id: JobId, report: door::Report) -> WorkerCall {
                 error: fail.error.as_deref().map(error_text),
                 retry_after_ms: fail.retry_after_ms,
             };
-            (fail.holder, Said::Report { outcome, result: None })
+            let said = match fail.throttle {
+                None => Said::Report { outcome, result: None },
+                Some(throttle) => {
+                    let throttle =
+                        Throttle { limit: LimitRef::parse(&throttle.limit), for_ms: throttle.for_ms };
+                    Said::Throttle { outcome, throttle: Box::new(throttle) }
+                }
+            };
+            (fail.holder, said)
         }
         door::Report::Release(release) => {
             let outcome = Outcome::Released {
@@ -167,6 +178,21 @@ pub(super) fn delete(id: JobId, delete: door::Delete) -> Operate {
 
 const fn operate(id: JobId, action: Action) -> Operate {
     Operate { id, action, seen_version: None, text: None, payload: None, key: KeyFate::ByScope }
+}
+
+/// What makes a job more than plain; nothing of it is made for a job that is.
+fn special(limits: &[String]) -> Option<Arc<Special>> {
+    if limits.is_empty() {
+        return None;
+    }
+    let limits = limits.iter().map(|text| LimitRef::parse(text)).collect();
+    Some(Arc::new(Special { limits, fair_key: None }))
+}
+
+/// Settings of a limit.
+pub(super) fn limit_settings(bounds: door::LimitBounds) -> LimitSettings {
+    let rate = |rate: door::RateBounds| Rate { count: rate.count, per_ms: rate.per_ms, spread: rate.spread };
+    LimitSettings { max_running: bounds.max_running, rate: bounds.rate.map(rate) }
 }
 
 /// Settings of a type.

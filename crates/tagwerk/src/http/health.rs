@@ -13,6 +13,7 @@ use tagwerk_api::problem::Code;
 use tagwerk_core::limits;
 use tagwerk_engine::Vitals;
 use tagwerk_engine::query;
+use tokio::time::timeout;
 
 use super::App;
 use super::problem::Refused;
@@ -71,12 +72,21 @@ async fn store(app: &App) -> ReadyzCheck {
 pub(super) async fn metrics(State(app): Shared, _: NoQuery) -> Answer {
     let (vitals, now) = (app.engine.vitals(), app.clock.now());
     let metrics = Arc::clone(&app.metrics);
+    // A committer that stands still is what metrics are looked at for, so they do not wait for it.
+    let asked = timeout(patience(limits::METRICS_PATIENCE_MS), super::limits::all(&app)).await;
+    let limits = asked.ok().and_then(Result::ok).unwrap_or_default();
+    let limits = limits.into_iter().map(|state| {
+        let running = state.uses.iter().map(|used| u64::from(used.running)).sum();
+        (state.row.name, running, state.row.settings.max_running)
+    });
+    let limits: Vec<_> = limits.collect();
     let written = app
         .read(move |read| {
             let scrape = Scrape {
                 ledger: read.ledger()?,
                 ready: read.ready(now)?,
                 queues: query::queues(read, &vitals.registry, now)?,
+                limits,
                 facts: read.facts()?,
                 now,
                 parked: vitals.parked,

@@ -335,7 +335,13 @@ pub(super) async fn explain(State(app): Shared, PathId(id): PathId, _: NoQuery) 
         Ok((found, Some((explanation, position))))
     };
     let (found, explained) = app.read(read).await?;
-    readable(id, found)?;
-    let (explanation, position) = explained.ok_or_else(|| Refused::of(Code::InternalError))?;
+    let lane = readable(id, found)?.row.lane;
+    let (mut explanation, position) = explained.ok_or_else(|| Refused::of(Code::InternalError))?;
+    if explanation.status == tagwerk_core::Status::Pending {
+        explanation.add_limits(&lane, &super::limits::of_lane(&app, &lane).await?);
+    }
+    let could_be_next =
+        |why: &query::Why| matches!(why.kind, query::WhyKind::Ready | query::WhyKind::NoWorker);
+    let position = position.filter(|_| explanation.reasons.first().is_some_and(could_be_next));
     reply::json(StatusCode::OK, &view::explain(id, explanation, position))
 }

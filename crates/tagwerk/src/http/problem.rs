@@ -4,7 +4,7 @@ use axum::body::Body;
 use axum::response::{IntoResponse, Response};
 use http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, StatusCode};
-use tagwerk_api::answer::Existing;
+use tagwerk_api::answer::{Existing, LimitJobs};
 use tagwerk_api::door::nearest;
 use tagwerk_api::headers::PROBLEM_JSON;
 use tagwerk_api::problem::{Code, FieldCode, FieldError, Problem, Refusal as DoorRefusal};
@@ -42,6 +42,11 @@ impl Refused {
         let known = allow.to_str().unwrap_or_default().to_owned();
         let detail = format!("this path answers to {known} only");
         Self { allow: Some(allow), ..Self::new(Code::MethodNotAllowed, detail) }
+    }
+
+    /// Which kind of problem.
+    pub(super) fn code(&self) -> Option<Code> {
+        self.problem.known_code()
     }
 
     /// The problem alone, for an entry of a bulk answer.
@@ -122,13 +127,11 @@ pub(super) fn refusal(refusal: Refusal) -> Problem {
             let message = detail.trim_start_matches("payload: ");
             DoorRefusal::field("payload", FieldCode::PayloadTooLarge, message).into()
         }
-        Refusal::UnknownLimit { name, known } => {
-            let meant = nearest(&name, known.iter().map(String::as_str));
-            let meant = meant.map(|meant| format!("; did you mean {meant}?")).unwrap_or_default();
-            DoorRefusal::field("limits", FieldCode::OutOfRange, format!("{detail}{meant}")).into()
-        }
-        Refusal::NoSuchLimit(_) | Refusal::LimitInUse { .. } => {
-            DoorRefusal::field("limits", FieldCode::Conflict, detail).into()
+        Refusal::UnknownLimit { name, known } => unknown_limit(&name, &known),
+        Refusal::NoSuchLimit(_) => Problem::new(Code::LimitNotFound, detail),
+        Refusal::LimitInUse { waiting, running, .. } => {
+            let in_use = Some(Box::new(LimitJobs { waiting, running }));
+            Problem { in_use, ..Problem::new(Code::LimitInUse, detail) }
         }
         Refusal::QueueFull { .. } => Problem::new(Code::QueueFull, detail),
         Refusal::QueueDraining { .. } => Problem::new(Code::QueueDraining, detail),
@@ -156,6 +159,15 @@ pub(super) fn queue_refusal(refusal: &QueueRefusal) -> Problem {
         QueueRefusal::TooManyReasons { .. } => Code::TooManyPauses,
     };
     Problem::new(code, refusal.to_string())
+}
+
+/// A limit that there is not, with the one that was probably meant.
+fn unknown_limit(name: &str, known: &[String]) -> Problem {
+    let meant = nearest(name, known.iter().map(String::as_str));
+    let meant = meant.map_or_else(String::new, |name| format!("; did you mean {name:?}?"));
+    let message = format!("names {name:?}, which is no limit here{meant}");
+    let errors = vec![FieldError::new("limits", FieldCode::UnknownValue, message.clone())];
+    Problem { errors, ..Problem::new(Code::UnknownLimit, format!("limits {message}")) }
 }
 
 /// The same with the job, where the answer is about one job only.

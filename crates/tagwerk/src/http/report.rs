@@ -63,9 +63,14 @@ pub(super) async fn checkpoint(State(app): Shared, PathId(id): PathId, _: NoQuer
 
 /// One call, answered with the job.
 async fn report(app: &App, call: WorkerCall, ignored: &[String]) -> Answer {
-    let WorkerAnswer { job, replayed } = one(app, call).await?;
+    let WorkerAnswer { job, replayed, unknown_limit } = one(app, call).await?;
     let mut response = jobs::shown(app, *job).await?;
-    reply::set_ignored(&mut response, ignored);
+    if unknown_limit {
+        let throttle = [ignored, &["throttle.limit".to_owned()]].concat();
+        reply::set_ignored(&mut response, &throttle);
+    } else {
+        reply::set_ignored(&mut response, ignored);
+    }
     if replayed {
         reply::set(&mut response, headers::REPORT_REPLAYED, "true");
     }

@@ -10,7 +10,7 @@ use axum::routing::{delete, get, post, put};
 use tagwerk_api::problem::Code;
 
 use super::problem::Refused;
-use super::{App, claim, health, jobs, operate, overview, queues, report, review, types};
+use super::{App, claim, health, jobs, limits, operate, overview, queues, report, review, types};
 
 /// Makes the router, and for tests the list of what is in it.
 macro_rules! routes {
@@ -55,6 +55,10 @@ routes! {
     get    "/types/{type}"          => types::get;
     put    "/types/{type}"          => types::put;
     delete "/types/{type}"          => types::delete;
+    get    "/limits"                => limits::list;
+    get    "/limits/{name}"         => limits::get;
+    put    "/limits/{name}"         => limits::put;
+    delete "/limits/{name}"         => limits::delete;
     get    "/queues"                => queues::list;
     get    "/queues/{queue}"        => queues::get;
     put    "/queues/{queue}"        => queues::put;

@@ -89,6 +89,7 @@ fn whole_summary(full: &FullJob, owner: Option<String>) -> JobSummary {
             .map(names::on_head_failure),
         blocked_by: None,
         blocks: None,
+        limits: row.lane.limits().iter().map(ToString::to_string).collect(),
         owner,
         error: job.error.clone(),
         failure: job.failure.map(failure),

@@ -9,8 +9,9 @@ use tagwerk_client::api::query::{AttemptsQuery, DeleteQuery, JobsQuery, NamesQue
 use tagwerk_client::api::request::{
     BulkClaimRequest, BulkEnqueueRequest, BulkHeartbeatRequest, CancelRequest, CheckpointRequest,
     ClaimRequest, CompleteRequest, DiscardRequest, DrainRequest, EnqueueRequest, FailRequest,
-    ForceFailRequest, HeartbeatRequest, HeldLease, PauseRequest, Progress, QueueSettings, ReleaseRequest,
-    ReportBulkRequest, ReportEntry, ResumeRequest, RetryRequest, TypeSettings, UnblockRequest,
+    ForceFailRequest, HeartbeatRequest, HeldLease, LimitSettings, PauseRequest, Progress, QueueSettings,
+    ReleaseRequest, ReportBulkRequest, ReportEntry, ResumeRequest, RetryRequest, TypeSettings,
+    UnblockRequest,
 };
 use tagwerk_client::api::{ErrorClass, Json, LeaseToken, ReportOutcome, Seconds, Status};
 use tagwerk_client::{Client, Error};
@@ -142,6 +143,12 @@ async fn operators() {
     assert!(client.job_type("a/b \\ ü").await.expect("the type").value.configured);
     assert!(!client.types(&NamesQuery::default()).await.expect("a page").value.types.is_empty());
     assert!(!client.delete_type("a/b \\ ü").await.expect("the type").value.configured);
+    let bounds = LimitSettings { max_running: Some(2), rate: None };
+    let limit = client.put_limit("crm", &bounds).await.expect("the limit").value;
+    assert_eq!((limit.name.as_str(), limit.settings), ("crm", bounds));
+    assert_eq!(client.limit("crm").await.expect("the limit").value, limit);
+    assert_eq!(client.limits(&NamesQuery::default()).await.expect("a page").value.limits.len(), 1);
+    assert!(client.delete_limit("crm").await.expect("it is gone").value.deleted);
     let missing = client.job(999).await.expect_err("no such job");
     assert!(matches!(missing, Error::Problem { .. }) && missing.code() == Some(Code::JobNotFound));
 }
@@ -195,6 +202,7 @@ async fn the_server_itself() {
 /// Every call of the interface; each has its method, used above.
 const CALLS: &[&str] = &[
     "delete /jobs/{id}",
+    "delete /limits/{name}",
     "delete /types/{type}",
     "get /jobs",
     "get /jobs/{id}",
@@ -208,6 +216,8 @@ const CALLS: &[&str] = &[
     "get /readyz",
     "get /review",
     "get /stats",
+    "get /limits",
+    "get /limits/{name}",
     "get /types",
     "get /types/{type}",
     "get /workers",
@@ -232,5 +242,6 @@ const CALLS: &[&str] = &[
     "post /jobs/{id}/release",
     "post /jobs/{id}/retry",
     "post /jobs/{id}/unblock",
+    "put /limits/{name}",
     "put /types/{type}",
 ];

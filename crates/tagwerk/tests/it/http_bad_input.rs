@@ -187,7 +187,6 @@ fn ids_and_paths_that_do_not_exist() {
         "/jobs/1/nope",
         "/api/jobs",
         "/ui/",
-        "/limits",
         "/schedules",
         "/operations",
         "/alerts",

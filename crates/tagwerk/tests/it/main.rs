@@ -29,6 +29,7 @@ mod http_schema;
 mod http_stream;
 mod http_who;
 mod keys;
+mod limits;
 mod matrix;
 mod process;
 mod queues;

@@ -4,13 +4,15 @@ use serde_json::Value;
 
 use super::{ID, at, seconds, settings, value, worker};
 use crate::answer::{
-    CommitStats, Counts, Livez, QueueInfo, QueueList, QueuePause, Readyz, ReadyzCheck, ServiceStats, Stats,
-    StoreStats, Totals, TypeInfo, TypeList, WorkerInfo, WorkerJob, WorkerList,
+    CommitStats, Counts, LimitDeleted, LimitInfo, LimitList, LimitUse, Livez, QueueInfo, QueueList,
+    QueuePause, Readyz, ReadyzCheck, ServiceStats, Stats, StoreStats, Totals, TypeInfo, TypeList, WorkerInfo,
+    WorkerJob, WorkerList,
 };
 use crate::request::{
-    DrainRequest, PauseRequest, Priority, QueueSettings, Reserve, ResumeRequest, TypeSettings,
+    DrainRequest, LimitSettings, PauseRequest, Priority, QueueSettings, RateSettings, Reserve, ResumeRequest,
+    TypeSettings,
 };
-use crate::{PriorityLabel, Seconds};
+use crate::{LimitClosed, PriorityLabel, Seconds};
 
 const COUNTS: Counts =
     Counts { enqueued: 120, pending: 4, running: 2, completed: 100, failed: 1, cancelled: 3, pruned: 10 };
@@ -35,6 +37,46 @@ pub(in crate::openapi) fn type_info_bare() -> Value {
 
 pub(in crate::openapi) fn type_list() -> Value {
     value(&TypeList { types: vec![typeinfo(Some(settings()))], next: None })
+}
+
+fn limit_bounds() -> LimitSettings {
+    let rate = RateSettings { count: 20, per_seconds: seconds(1), spread: None };
+    LimitSettings { max_running: Some(5), rate: Some(rate) }
+}
+
+fn limit(uses: Option<Vec<LimitUse>>) -> LimitInfo {
+    let rate = limit_bounds().rate.map(|rate| RateSettings { spread: Some(false), ..rate });
+    let settings = LimitSettings { rate, ..limit_bounds() };
+    let is_new = uses.as_ref().is_some_and(Vec::is_empty);
+    let (running, partitions) = if is_new { (0, 0) } else { (5, 1) };
+    LimitInfo { name: "crm".to_owned(), settings, running, partitions, uses }
+}
+
+pub(in crate::openapi) fn limit_settings() -> Value {
+    value(&limit_bounds())
+}
+
+pub(in crate::openapi) fn limit_info() -> Value {
+    let used = LimitUse {
+        partition: Some("tenant-42".to_owned()),
+        running: 5,
+        open: Some(0),
+        closed: Some(LimitClosed::Full),
+        opens_at: None,
+    };
+    value(&limit(Some(vec![used])))
+}
+
+pub(in crate::openapi) fn limit_info_new() -> Value {
+    value(&limit(Some(Vec::new())))
+}
+
+pub(in crate::openapi) fn limit_list() -> Value {
+    value(&LimitList { limits: vec![limit(None)], next: None })
+}
+
+pub(in crate::openapi) fn limit_deleted() -> Value {
+    value(&LimitDeleted { name: "crm".to_owned(), deleted: true })
 }
 
 fn queue() -> QueueInfo {

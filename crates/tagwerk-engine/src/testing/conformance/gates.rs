@@ -250,6 +250,34 @@ pub fn a_rate_spends_starts_and_says_when_it_goes_on(bench: &mut dyn Bench) {
     assert!((1_600..=1_700).contains(&waited), "{waited} ms for a period of 1600 and a sixteenth of it");
 }
 
+/// A clock that is put back opens no rate, and holds it for no longer than a period and a sixteenth from then on, however
+/// often it is asked meanwhile.
+pub fn a_rate_outlives_a_clock_that_is_put_back(bench: &mut dyn Bench) {
+    for spread in [false, true] {
+        let name = if spread { "even" } else { "mail" };
+        let rate = Rate { count: 1, per_ms: 1_600, spread };
+        set(bench, name, &LimitSettings { max_running: None, rate: Some(rate) });
+        let late = at(100_000_000);
+        let added = add_all(bench, &vec![job().limit(name); 2]);
+        assert_eq!(ids(&write(bench, |tx| take(tx, late, wish(&all(), 5)))), added[..1]);
+        assert_eq!(write(bench, |tx| take(tx, late, wish(&all(), 5))), [], "the lane waits for the limit");
+        let mut now = at(10);
+        let taken = loop {
+            let taken = ids(&write(bench, |tx| take(tx, now, wish(&all(), 5))));
+            if !taken.is_empty() || now > at(5_000) {
+                break taken;
+            }
+            now = now.plus_ms(50);
+        };
+        assert_eq!(taken, added[1..]);
+        let waited = now.since_ms(at(10));
+        assert!((1_600..=1_750).contains(&waited), "{name}: {waited} ms");
+        for id in added {
+            end(bench, id);
+        }
+    }
+}
+
 /// The end of the first lease under a full limit is when time alone may let something through.
 pub fn a_full_limit_is_due_at_the_first_end_of_a_lease(bench: &mut dyn Bench) {
     set(bench, "crm", &slots(2));

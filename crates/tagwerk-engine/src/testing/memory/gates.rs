@@ -27,6 +27,11 @@ pub(super) fn choose(
     if state.special.is_empty() {
         return first_in_line(state, now, query, given);
     }
+    for (limit, gate) in &mut state.gates {
+        if let Some(rate) = state.limits.get(&limit.name).and_then(|settings| settings.rate) {
+            gate.window.settle(&rate, now);
+        }
+    }
     let (mut rows, mut bytes): (Vec<JobRow>, u64) = (Vec::new(), 0);
     while rows.len() < query.wanted {
         let Some(best) = best(state, now, query, given).cloned() else { break };

@@ -121,7 +121,7 @@ impl Told {
     pub(super) async fn end(&mut self, failure: Option<Failure>) -> Bytes {
         let (created, existing, refused) = (self.created, self.existing, self.refused);
         let done = failure.is_none();
-        let (line, problem) = failure.map(|Failure { line, problem }| (line, problem)).unzip();
+        let (line, problem) = failure.map(|Failure { line, problem }| (line, Box::new(problem))).unzip();
         self.write(&StreamEnd { done, created, existing, refused, line, problem });
         self.send().await;
         std::mem::take(&mut self.text).into()

@@ -4,6 +4,8 @@
 //!
 //! | fault | test |
 //! |---|---|
+//! | f001 | `faults::limits::f001_what_waits_for_a_slot_outlives_every_restart` |
+//! | f002 | `faults::limits::f002_jobs_that_meet_a_limit_stay_pending_and_say_why` |
 //! | f003 | `crash::f003_f007_f023_killed_at_random_moments_the_server_keeps_everything_it_acknowledged`; with the power: `crash::power::f003_after_a_power_cut_everything_acknowledged_is_there`; with the connection: `crash::cut_at_random::f003_cut_at_random_moments_everything_is_kept_and_nothing_is_done_twice` |
 //! | f004 | `faults::lost::f004_a_job_whose_server_and_worker_died_is_run_again` |
 //! | f005 | `faults::lost::f005_a_job_is_completed_by_a_complete_and_by_nothing_else` |
@@ -58,6 +60,15 @@
 //! | f077 | `faults::backoff::f077_a_job_runs_once_more_than_its_retries_whatever_ends_its_runs` |
 //! | f078 | `faults::backoff::f078_a_lost_first_attempt_leads_to_a_second_one` |
 //! | f079 | `faults::backoff::f079_a_thousand_failures_of_one_moment_come_back_spread` |
+//! | f080, f090 | `faults::limits::f080_f090_a_retry_keeps_to_its_limits` |
+//! | f081 | `faults::limits::f081_thirty_claimers_at_once_never_get_more_than_three` |
+//! | f082 | `faults::limits::f082_after_a_kill_nobody_gets_a_slot_before_its_lease_has_ended` |
+//! | f083 | `faults::limits::f083_the_slot_of_a_dead_worker_is_free_when_its_lease_has_ended` |
+//! | f084 | `faults::limits::f084_an_enqueue_beside_the_end_of_the_running_job_is_not_forgotten` |
+//! | f085, f086 | `faults::limits::f085_f086_a_rate_is_reached_and_never_exceeded` |
+//! | f087 | `faults::limits::f087_a_claim_that_waits_is_woken_when_the_rate_goes_on` |
+//! | f088 | `faults::limits::f088_no_slot_leaks_over_many_runs_with_dead_workers_and_refusals` |
+//! | f089 | `faults::limits::f089_waiting_at_a_rate_spends_no_attempt` |
 //! | f099 | `faults::deploy::f099_cancel_is_done_or_refused_by_the_state_and_frees_at_once` |
 //! | f100 | `faults::deploy::f100_a_job_can_be_deleted_in_every_state_and_its_holder_is_told` |
 //! | f105 | `http_payload::f105_nul_in_strings_is_kept_or_refused_and_never_sticks` |
@@ -86,7 +97,6 @@
 //!
 //! | fault | what it needs first |
 //! |---|---|
-//! | f001, f002 | limits |
 //! | f020 | PostgreSQL |
 //! | f060 | operations |
 //! | f091 | `faults::keyed::f091_two_jobs_of_a_key_never_run_together` |
@@ -108,6 +118,7 @@ mod disk;
 mod fencing;
 mod figures;
 mod keyed;
+mod limits;
 mod lost;
 mod order;
 mod recovery;

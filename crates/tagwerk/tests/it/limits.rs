@@ -1,0 +1,249 @@
+//! Limits, over HTTP and on the command line: made, shown, changed, deleted, named by jobs, held back by workers.
+
+use serde_json::{Value, json};
+
+use crate::cli_ran::run;
+use crate::client::{Answer, Client};
+use crate::server::{JSON, Options, Server};
+use crate::support::{Held, attempts, claim, delete, enqueue, job, ms, nothing_in, take, text};
+
+fn limited(queue: &str, limits: &[&str]) -> Value {
+    json!({"type": "t", "queue": queue, "limits": limits})
+}
+
+fn put(client: &mut Client, path: &str, settings: &Value) -> Answer {
+    client.send(&format!("PUT {path}"), &[JSON], settings.to_string().as_bytes())
+}
+
+fn reasons(client: &mut Client, id: i64) -> Vec<Value> {
+    client.get(&format!("/jobs/{id}/explain")).expect(200)["reasons"].as_array().expect("reasons").clone()
+}
+
+#[test]
+fn a_limit_is_made_shown_changed_and_deleted() {
+    let server = Server::start();
+    let mut client = server.client();
+    client.get("/limits/crm").problem(404, "limit-not-found");
+    let made = put(&mut client, "/limits/crm", &json!({"max_running": 3})).expect(201);
+    let expected =
+        json!({"name": "crm", "max_running": 3, "rate": null, "running": 0, "partitions": 0, "uses": []});
+    assert_eq!(made, expected);
+    assert_eq!(put(&mut client, "/limits/crm", &made).expect(200), made, "what is shown can be sent back");
+    let rate = json!({"count": 20, "per_seconds": 0.5});
+    let changed = put(&mut client, "/limits/crm", &json!({"rate": rate})).expect(200);
+    assert_eq!((&changed["max_running"], &changed["rate"]["spread"]), (&Value::Null, &json!(false)));
+    assert_eq!(changed["rate"]["per_seconds"], json!(0.5));
+    assert_eq!(client.get("/limits/crm").expect(200), changed);
+    put(&mut client, "/limits/api", &json!({})).expect(201);
+    let page = client.get("/limits?limit=1").expect(200);
+    assert_eq!((text(&page["limits"][0]["name"]), text(&page["next"])), ("api", "api"));
+    let page = client.get("/limits?after=api").expect(200);
+    assert_eq!((&page["limits"][0]["name"], &page["next"]), (&json!("crm"), &Value::Null));
+    assert_eq!(page["limits"][0]["uses"], Value::Null, "lists are short");
+    let gone = delete(&mut client, "/limits/crm").expect(200);
+    assert_eq!(gone, json!({"name": "crm", "deleted": true}));
+    delete(&mut client, "/limits/crm").problem(404, "limit-not-found");
+    for (body, field) in [
+        (json!({"max_running": 0}), "max_running"),
+        (json!({"rate": {"count": 0, "per_seconds": 1}}), "rate.count"),
+        (json!({"rate": {"count": 1, "per_seconds": -1}}), "rate.per_seconds"),
+        (json!({"rate": {"count": 1, "per_seconds": 86_401}}), "rate.per_seconds"),
+        (json!({"name": "other"}), "name"),
+    ] {
+        let problem = put(&mut client, "/limits/crm", &body).problem(422, "invalid-request");
+        assert_eq!(problem["errors"][0]["field"], field, "{problem}");
+    }
+    let problem =
+        put(&mut client, "/limits/crm:tenant", &json!({"max_running": 1})).problem(422, "invalid-request");
+    assert!(text(&problem["detail"]).contains("crm"), "{problem}");
+}
+
+#[test]
+fn an_unknown_limit_is_refused_with_the_one_that_was_meant_and_nothing_is_stored() {
+    let server = Server::start();
+    let mut client = server.client();
+    put(&mut client, "/limits/crm-api", &json!({"max_running": 1})).expect(201);
+    let problem = client.post("/jobs", &limited("q", &["crm_apu:tenant-1"])).problem(422, "unknown-limit");
+    assert!(text(&problem["detail"]).contains("did you mean \"crm-api\"?"), "{problem}");
+    assert_eq!((&problem["errors"][0]["field"], &problem["retryable"]), (&json!("limits"), &json!(false)));
+    let jobs = json!([limited("q", &["crm-api"]), limited("q", &["nope"])]);
+    let results = client.post("/jobs/bulk", &json!({"jobs": jobs})).expect(200)["results"].clone();
+    assert_eq!(
+        (&results[0]["status"], &results[1]["problem"]["code"]),
+        (&json!(201), &json!("unknown-limit"))
+    );
+    let atomic =
+        client.post("/jobs/bulk", &json!({"jobs": jobs, "atomic": true})).expect(200)["results"].clone();
+    assert_eq!(atomic[0]["problem"]["code"], "atomic-refused");
+    assert_eq!(client.get("/jobs").expect(200)["jobs"].as_array().map(Vec::len), Some(1));
+    for limits in
+        [json!(["crm-api:"]), json!(["a", "b", "c"]), json!([format!("crm-api:{}", "x".repeat(129))])]
+    {
+        client.post("/jobs", &json!({"type": "t", "limits": limits})).problem(422, "invalid-request");
+    }
+}
+
+#[test]
+fn limits_may_be_made_by_the_jobs_that_name_them() {
+    let mut server = Server::with(Options::default().set("limits.create_on_use=true"));
+    enqueue(&mut server.client(), &limited("q", &["new:a", "other"]));
+    let list = server.client().get("/limits").expect(200);
+    let names: Vec<&str> =
+        list["limits"].as_array().expect("limits").iter().map(|l| text(&l["name"])).collect();
+    assert_eq!(names, ["new", "other"]);
+    server.kill();
+    server.start_again();
+    let mut client = server.client();
+    assert_eq!(client.get("/limits/new").expect(200)["max_running"], Value::Null);
+    put(&mut client, "/limits/new", &json!({"max_running": 1})).expect(200);
+    take(&mut client, "w", "q");
+    enqueue(&mut client, &limited("q", &["new:a"]));
+    assert!(nothing_in(&mut client, "q"), "the bound holds for those that came before it");
+}
+
+#[test]
+fn a_limit_in_use_is_not_deleted_and_says_by_how_many() {
+    let server = Server::start();
+    let mut client = server.client();
+    put(&mut client, "/limits/crm", &json!({"max_running": 1})).expect(201);
+    for _ in 0..3 {
+        enqueue(&mut client, &limited("q", &["crm:a"]));
+    }
+    let held = take(&mut client, "w", "q");
+    let problem = delete(&mut client, "/limits/crm").problem(409, "limit-in-use");
+    assert_eq!(problem["in_use"], json!({"waiting": 2, "running": 1}));
+    let shown = client.get("/limits/crm").expect(200);
+    let used = json!({"partition": "a", "running": 1, "open": 0, "closed": "limit_full", "opens_at": null});
+    assert_eq!((&shown["running"], &shown["uses"]), (&json!(1), &json!([used])));
+    held.complete(&mut client);
+    for _ in 0..2 {
+        take(&mut client, "w", "q").complete(&mut client);
+    }
+    delete(&mut client, "/limits/crm").expect(200);
+}
+
+#[test]
+fn a_job_says_which_limits_it_waits_for_and_what_frees_it() {
+    let server = Server::start();
+    let mut client = server.client();
+    put(&mut client, "/limits/crm", &json!({"max_running": 1})).expect(201);
+    put(&mut client, "/limits/mail", &json!({"rate": {"count": 1, "per_seconds": 600}})).expect(201);
+    enqueue(&mut client, &limited("q", &["crm:a", "mail"]));
+    let waiting = enqueue(&mut client, &limited("q", &["crm:a", "mail"]));
+    let free = enqueue(&mut client, &limited("other", &["crm:b"]));
+    let shown = job(&mut client, waiting);
+    assert_eq!(shown["limits"], json!(["crm:a", "mail"]));
+    take(&mut client, "w", "q");
+    assert!(nothing_in(&mut client, "q"));
+    let found = reasons(&mut client, waiting);
+    let kinds: Vec<&str> = found.iter().map(|reason| text(&reason["kind"])).collect();
+    assert_eq!(kinds, ["limit_full", "rate_exhausted"], "{found:?}");
+    assert!(text(&found[0]["detail"]).contains("crm:a is full: 1 of 1"), "{found:?}");
+    assert_eq!(found[0]["until"], Value::Null);
+    let opens = ms(&found[1]["until"]).expect("time opens it");
+    let since = ms(&attempts_start(&mut client, "q")).expect("it runs");
+    assert!((600_000..=640_000).contains(&(opens - since)), "{found:?}");
+    let found = reasons(&mut client, free);
+    assert!(!found.iter().any(|reason| text(&reason["kind"]) == "limit_full"), "{found:?}");
+}
+
+/// When the running job of a queue was claimed.
+fn attempts_start(client: &mut Client, queue: &str) -> Value {
+    let page = client.get(&format!("/jobs?queue={queue}&status=running")).expect(200);
+    page["jobs"][0]["claimed_at"].clone()
+}
+
+#[test]
+fn a_failure_holds_back_a_limit_until_a_time_and_over_a_restart() {
+    let mut server = Server::start();
+    let mut client = server.client();
+    put(&mut client, "/limits/crm", &json!({})).expect(201);
+    let first = enqueue(&mut client, &limited("q", &["crm:a"]));
+    let second = enqueue(&mut client, &limited("q", &["crm:a"]));
+    let other = enqueue(&mut client, &limited("q", &["crm:b"]));
+    let held = take(&mut client, "w", "q");
+    let said =
+        json!({"error": "429", "throttle": {"limit": "crm:a", "for_seconds": 3}, "retry_after_seconds": 0});
+    let failed = held.call(&mut client, "fail", said.clone()).expect(200);
+    assert_eq!(failed["status"], "pending");
+    assert_eq!(take(&mut client, "w", "q").id, other, "the other partition is open");
+    assert!(nothing_in(&mut client, "q"));
+    let found = reasons(&mut client, second);
+    assert_eq!(text(&found[0]["kind"]), "throttled", "{found:?}");
+    let until = ms(&found[0]["until"]).expect("time opens it");
+    // The same report once more changes nothing.
+    let again = held.call(&mut client, "fail", said);
+    assert_eq!(again.header("report-replayed"), Some("true"));
+    assert_eq!(ms(&reasons(&mut client, second)[0]["until"]), Some(until));
+    server.kill();
+    server.start_again();
+    let mut client = server.client();
+    assert!(nothing_in(&mut client, "q"));
+    let next = take(&mut client, "w", "q");
+    assert!(ms(&next.job["claimed_at"]) >= Some(until), "{}", next.job);
+    // The retry is due later than the job that had not yet run: it stands behind it.
+    assert_eq!((next.id, take(&mut client, "w", "q").id), (second, first));
+}
+
+#[test]
+fn a_throttle_of_a_limit_that_there_is_not_loses_no_report() {
+    let server = Server::start();
+    let mut client = server.client();
+    enqueue(&mut client, &json!({"type": "t", "queue": "q"}));
+    let held = take(&mut client, "w", "q");
+    let said = json!({"class": "permanent", "throttle": {"limit": "gone", "for_seconds": 3}});
+    let answer = held.call(&mut client, "fail", said);
+    assert_eq!(answer.header("tagwerk-ignored"), Some("throttle.limit"));
+    assert_eq!(answer.expect(200)["status"], "failed");
+}
+
+#[test]
+fn the_command_line_makes_shows_and_deletes_limits() {
+    let server = Server::start();
+    let limits = |args: &[&str]| run(&server, &[&["limits"], args].concat());
+    assert_eq!(limits(&["list"]).expect(0).trim(), "no limits");
+    let made = limits(&["set", "crm", "--max-running", "5", "--rate", "20/1s", "--spread"]);
+    assert!(made.expect(0).contains("20 in 1 s, evenly spaced"), "{made:?}");
+    let changed = limits(&["set", "crm", "--max-running", "2", "--json"]).json();
+    assert_eq!(
+        (&changed["max_running"], &changed["rate"]["count"]),
+        (&json!(2), &json!(20)),
+        "the rate stays"
+    );
+    assert_eq!(limits(&["set", "crm", "--unset", "rate", "--json"]).json()["rate"], Value::Null);
+    let enqueued = run(&server, &["enqueue", "t", "--limit", "crm:tenant-42", "--json"]).json();
+    assert_eq!(enqueued["limits"], json!(["crm:tenant-42"]));
+    take(&mut server.client(), "w", "default");
+    let listed = limits(&["list"]);
+    let row: Vec<&str> = listed.expect(0).lines().nth(1).expect("a row").split_whitespace().collect();
+    assert_eq!(row, ["crm", "1", "2", "-", "1"]);
+    let shown = limits(&["show", "crm"]);
+    assert!(shown.expect(0).contains("tenant-42"), "{shown:?}");
+    assert!(limits(&["delete", "crm"]).fails(1).contains("1 running"), "a limit in use");
+    assert!(limits(&["show", "nope"]).fails(1).contains("tagwerk limits list"));
+    assert!(limits(&["set", "crm", "--rate", "20"]).fails(2).contains("COUNT/TIME"));
+    let refused = run(&server, &["enqueue", "t", "--limit", "crn"]);
+    assert!(refused.fails(1).contains("did you mean"), "{refused:?}");
+}
+
+#[test]
+fn attempts_are_not_spent_by_waiting_for_a_limit() {
+    let server = Server::start();
+    let mut client = server.client();
+    put(&mut client, "/limits/crm", &json!({"max_running": 1})).expect(201);
+    enqueue(&mut client, &limited("q", &["crm"]));
+    let waiting = enqueue(&mut client, &limited("q", &["crm"]));
+    let held = take(&mut client, "w", "q");
+    for _ in 0..100 {
+        assert!(claim(&mut client, &json!({"worker_id": "v", "queues": ["q"]})).is_none());
+    }
+    let shown = job(&mut client, waiting);
+    assert_eq!(
+        (&shown["attempt"], &shown["retry_count"], &shown["version"]),
+        (&json!(0), &json!(0), &json!(1))
+    );
+    assert_eq!(attempts(&mut client, waiting), Vec::<Value>::new());
+    held.complete(&mut client);
+    let next: Held = take(&mut client, "w", "q");
+    assert_eq!((next.id, &next.job["attempt"]), (waiting, &json!(1)));
+}
