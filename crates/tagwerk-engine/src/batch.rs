@@ -66,6 +66,10 @@ pub(crate) struct Done {
     pub(crate) retention: Option<(RetentionReport, Sweep)>,
 }
 
+/// How many claims of each kind that wait are tried when settings have changed; how much room they made is for the store to
+/// say.
+const OPENED_BY_SETTINGS: usize = 32;
+
 /// Executes messages in a transaction. Nothing is committed here.
 pub(crate) fn execute(
     tx: &mut dyn Tx,
@@ -85,7 +89,9 @@ pub(crate) fn execute(
         ..*env
     };
     let mut work = Work::new(tx, &env);
-    work.effects.opened += usize::from(names.is_some());
+    if queues.is_some() || names.is_some() {
+        work.effects.opened += OPENED_BY_SETTINGS;
+    }
     work.effects.resumed = resumed;
     let overdue = match around.services {
         Services::Off => time::Backlog::None,

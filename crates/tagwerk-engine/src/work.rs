@@ -329,7 +329,13 @@ impl<'a> Work<'a> {
             note_waiting((&mut self.effects, self.env.now), &entry.after);
         }
         if before.status != status {
-            self.effects.opened += usize::from(before.status == Status::Running && lane.special.is_some());
+            if before.status == Status::Running {
+                let is_bound = || {
+                    self.env.queues.get(&*lane.queue).is_some_and(|row| row.settings.max_running.is_some())
+                };
+                let opens = lane.special.is_some() || (!self.env.queues.is_empty() && is_bound());
+                self.effects.opened += usize::from(opens);
+            }
             self.count(lane.class, Counter::of_status(before.status), -1);
             self.count(lane.class, Counter::of_status(status), 1);
             if status == Status::Failed {

@@ -87,6 +87,15 @@ struct Keys {
     plain_turn: u64,
 }
 
+/// What lets nothing through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Closed {
+    /// A limit of the lane.
+    Limit(LimitId),
+    /// The bound of the queue, for this priority and all below.
+    Queue,
+}
+
 /// A turn that was given, and the one before it.
 #[derive(Debug)]
 enum Undo {
@@ -388,15 +397,17 @@ impl Special {
         &mut self,
         queues: &[(Arc<str>, Vec<LaneId>)],
         plain: &PlainHeads<'_>,
-        room: &mut dyn FnMut(LaneId) -> Result<u32, LimitId>,
+        room: &mut dyn FnMut(Level) -> Result<u32, Closed>,
     ) -> Option<(Pick, u32)> {
         let mut best: Option<(Pick, u32)> = None;
         for (queue, classes) in queues {
             let of_queue = loop {
                 let Some(pick) = self.best_of(queue, classes, plain) else { break None };
-                match room(pick.from.level().lane) {
+                match room(pick.from.level()) {
                     Ok(n) => break Some((pick, n)),
-                    Err(limit) => {
+                    // What follows in the queue is no more urgent, so there is no room for it either.
+                    Err(Closed::Queue) => break None,
+                    Err(Closed::Limit(limit)) => {
                         self.park(pick.from.level().lane, Some(limit));
                         self.close(limit);
                     }

@@ -29,7 +29,7 @@ pub(crate) const ENDS: &str =
     "SELECT lane, lease_until FROM job INDEXED BY job_lease WHERE state = 1 ORDER BY lease_until";
 
 /// How many leases are looked at for the first end of one under a full limit.
-const ENDS_SCAN: usize = 1_000;
+pub(crate) const ENDS_SCAN: usize = 1_000;
 
 /// A limit with its partition.
 #[derive(Clone, Debug, Default)]

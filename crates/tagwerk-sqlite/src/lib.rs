@@ -20,6 +20,7 @@
 
 mod boards;
 mod book;
+mod bounds;
 mod cells;
 mod code;
 mod codec;

@@ -7,10 +7,11 @@ use std::sync::Arc;
 
 use rusqlite::{Connection, ErrorCode};
 use tagwerk_engine::id_map::IdMap;
-use tagwerk_engine::row::{LaneId, QueueRow};
+use tagwerk_engine::row::QueueRow;
 use tagwerk_engine::store::StoreError;
 
 use crate::book::{Book, Head, Level};
+use crate::bounds::Bounds;
 use crate::codec;
 use crate::codec::job::{Decoder, Depth};
 use crate::error::{Fail, Res, extended_code};
@@ -60,6 +61,8 @@ pub(crate) struct Writer {
     pub(crate) damaged: HashSet<i64>,
     /// The same for figures, with what readers have met.
     seen_damaged: Arc<Damaged>,
+    /// Bounds of queues on what may run.
+    pub(crate) bounds: Bounds,
     /// What limits let through.
     pub(crate) gates: Gates,
     /// Queues that are paused: none of their lanes is looked at.
@@ -90,6 +93,7 @@ impl Writer {
             given: IdMap::default(),
             damaged: HashSet::new(),
             seen_damaged,
+            bounds: Bounds::default(),
             gates: Gates::default(),
             paused: Paused::default(),
             fresh: Vec::new(),
@@ -126,6 +130,7 @@ impl Writer {
         self.lanes.refresh(&self.conn)?;
         self.book = Book::rebuild(&self.conn, &self.lanes)?;
         self.gates = Gates::rebuild(&self.conn, &self.lanes)?;
+        self.bounds = Bounds::read(&self.conn, &self.lanes)?;
         self.paused = Paused::read(&self.conn)?;
         self.is_stale = false;
         Ok(())
@@ -161,6 +166,7 @@ impl Writer {
             Ok(()) => {
                 self.book.settle();
                 self.gates.settle();
+                self.bounds.settle();
                 self.paused.settle();
                 self.fresh.clear();
                 Ok(())
@@ -228,7 +234,10 @@ impl Writer {
             }
             self.lanes.forget(made);
         }
-        if let Err(fail) = reverted.and_then(|()| self.gates.revert(&self.conn, &self.lanes)) {
+        if let Err(fail) = reverted
+            .and_then(|()| self.gates.revert(&self.conn, &self.lanes))
+            .and_then(|()| self.bounds.revert(&self.conn, &self.lanes))
+        {
             tracing::warn!(error = ?fail, "the rows could not be read after a rollback; all heads are read anew");
             self.is_stale = true;
         }
@@ -240,21 +249,25 @@ impl Writer {
     pub(crate) fn put_queue(&mut self, row: &QueueRow) -> Res<()> {
         codec::queue::write(&self.conn, row)?;
         self.paused.note(row);
+        self.bounds.note(&self.conn, &self.lanes, row)?;
         Ok(())
     }
 
     /// Rows that a claim was given and that nobody changed are offered again, so that none is stranded.
     pub(crate) fn offer_given_again(&mut self) {
         for (_, (level, place)) in std::mem::take(&mut self.given) {
-            self.count(level.lane, -1);
+            self.count(level, -1);
             self.book.offer(level, place);
         }
     }
 
-    /// A job of this lane begins (1) or ceases (−1) to run, or to be about to.
-    pub(crate) fn count(&mut self, lane: LaneId, n: i32) {
-        if lane.is_special() {
-            for limit in self.gates.add(&self.lanes, lane, n) {
+    /// A job of this level begins (1) or ceases (−1) to run, or to be about to.
+    pub(crate) fn count(&mut self, level: Level, n: i32) {
+        if !self.bounds.is_empty() {
+            self.bounds.add(&self.lanes, level, n);
+        }
+        if level.lane.is_special() {
+            for limit in self.gates.add(&self.lanes, level.lane, n) {
                 self.book.special.open(limit);
             }
         }

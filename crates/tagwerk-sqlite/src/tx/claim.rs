@@ -75,7 +75,8 @@ fn alike(first: &ClaimQuery<'_>, queries: &[ClaimQuery<'_>]) -> usize {
 /// Answers one wish, and moves the heads past what was given.
 fn answer(writer: &mut Writer, now: i64, query: &ClaimQuery<'_>) -> Res<Vec<JobRow>> {
     let matched = writer.paused.leave_out(&writer.lanes, classes_of(&writer.lanes, query.filter));
-    if writer.book.special.concerns(matched.as_deref()) {
+    let is_bound = writer.bounds.concerns(&writer.lanes, matched.as_deref());
+    if is_bound || writer.book.special.concerns(matched.as_deref()) {
         return gated::answer(writer, now, (query, matched));
     }
     let mut merge = Merge::new(Sources::of(writer), now, query);
@@ -307,7 +308,7 @@ const TIMERS_SCAN: usize = 1_000;
 
 /// When time alone may make something claimable for a filter. Heads may be early, so the best is looked up.
 pub(super) fn next_due(writer: &mut Writer, now: i64, filter: &Filter) -> Res<Option<i64>> {
-    let Writer { conn, lanes, book, gates, paused, .. } = writer;
+    let Writer { conn, lanes, book, gates, bounds, paused, .. } = writer;
     let classes = paused.leave_out(lanes, classes_of(lanes, filter));
     let mut earliest: Option<i64> = None;
     // What is due says nothing about what is due later in the same level. Special lanes with something due wait behind a
@@ -322,6 +323,8 @@ pub(super) fn next_due(writer: &mut Writer, now: i64, filter: &Filter) -> Res<Op
         let opens = gates.opens_at(conn, (lanes, &waited_for), at)?.map(Timestamp::as_millis);
         earliest = earliest.into_iter().chain(opens).min();
     }
+    let end = bounds.first_end(conn, lanes, classes.as_deref())?.map(Timestamp::as_millis);
+    earliest = earliest.into_iter().chain(end).min();
     while let Some((level, head)) = first_later((book, lanes), classes.as_deref(), now) {
         if earliest.is_some_and(|earliest| earliest <= head.due) {
             break;

@@ -34,7 +34,7 @@ const PUT_PAYLOAD: &str = "UPDATE detail SET payload = ?2 WHERE job = ?1";
 
 /// Adds jobs.
 pub(super) fn insert(writer: &mut Writer, jobs: &[Insert]) -> Res<()> {
-    let Writer { conn, book, gates, lanes, .. } = writer;
+    let Writer { conn, book, gates, bounds, lanes, .. } = writer;
     let (mut hot, mut cold) = (conn.prepare_cached(INSERT)?, conn.prepare_cached(detail::INSERT)?);
     for Insert { row, detail } in jobs {
         bind(&mut hot, row)?;
@@ -48,7 +48,8 @@ pub(super) fn insert(writer: &mut Writer, jobs: &[Insert]) -> Res<()> {
         if is_offered(row) {
             book.offer(level(row), place(row));
         }
-        if row.lane.id.is_special() && row.job.status == Status::Running {
+        if row.job.status == Status::Running {
+            bounds.add(lanes, level(row), 1);
             gates.add(lanes, row.lane.id, 1);
         }
     }
@@ -131,7 +132,7 @@ fn cold(writer: &Writer, select: &mut Statement<'_>, id: JobId) -> Res<Option<De
 
 /// Changes jobs, guarded.
 pub(super) fn put(writer: &mut Writer, changes: &[Change]) -> Res<()> {
-    let Writer { conn, book, given, recent, gates, lanes, .. } = writer;
+    let Writer { conn, book, given, recent, gates, bounds, lanes, .. } = writer;
     let mut update = conn.prepare_cached(UPDATE)?;
     for Change { before, after } in changes {
         bind(&mut update, after)?;
@@ -146,10 +147,13 @@ pub(super) fn put(writer: &mut Writer, changes: &[Change]) -> Res<()> {
         }
         turns::put(conn, before, after)?;
         let was_given = given.remove(&after.job.id.0).is_some();
-        if after.lane.id.is_special() {
+        if after.lane.id.is_special() || !bounds.is_empty() {
             // A row that was given counts as running already.
             let counted = was_given || before.job.status == Status::Running;
             let n = i32::from(after.job.status == Status::Running) - i32::from(counted);
+            if n != 0 {
+                bounds.add(lanes, level(before), n);
+            }
             let freed = if n == 0 { Vec::new() } else { gates.add(lanes, after.lane.id, n) };
             for limit in freed {
                 book.special.open(limit);

@@ -162,8 +162,9 @@ pub(super) fn erase(writer: &mut Writer, ids: &[JobId]) -> Res<()> {
     }
     if ids.iter().any(|id| writer.damaged.contains(&id.0)) {
         // It may have been one that ran.
-        let Writer { conn, lanes, gates, .. } = &mut *writer;
+        let Writer { conn, lanes, gates, bounds, .. } = &mut *writer;
         gates.recount(conn, lanes)?;
+        bounds.count(conn, lanes)?;
     }
     for id in ids {
         writer.forget_damaged(id.0);

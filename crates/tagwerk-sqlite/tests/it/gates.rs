@@ -3,8 +3,8 @@
 
 use proptest::prelude::*;
 use tagwerk_core::gate::{LimitSettings, Rate};
-use tagwerk_core::{JobId, Status, Timestamp};
-use tagwerk_engine::row::{JobRow, LimitRef, Special};
+use tagwerk_core::{JobId, Priority, QueueSettings, Reserve, Status, Timestamp};
+use tagwerk_engine::row::{JobRow, LimitRef, QueueRow, Special};
 use tagwerk_engine::store::{Change, Filter, Insert, SpecialName, Store, Tx};
 use tagwerk_engine::testing::conformance::Bench as _;
 use tagwerk_engine::testing::memory::MemoryStore;
@@ -23,6 +23,7 @@ enum Step {
     End { nth: usize, requeue: Option<i64>, commit: bool },
     Set { limit: usize, max_running: Option<u32>, rate: Option<(u32, i64, bool)> },
     Hold { limit: usize, ms: i64 },
+    Bound { queue: bool, max_running: Option<u32>, reserve: Option<(u32, u8)>, commit: bool },
     Pass { ms: i64 },
 }
 
@@ -68,6 +69,9 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (0..LIMITS.len(), proptest::option::weighted(0.7, 0_u32..4), rate)
             .prop_map(|(limit, max_running, rate)| Step::Set { limit, max_running, rate }),
         1 => (0..LIMITS.len(), 0_i64..1_500).prop_map(|(limit, ms)| Step::Hold { limit, ms }),
+        1 => (any::<bool>(), proptest::option::weighted(0.7, 1_u32..5),
+              proptest::option::of((1_u32..4, 0_u8..3)), prop::bool::weighted(0.8))
+            .prop_map(|(queue, max_running, reserve, commit)| Step::Bound { queue, max_running, reserve, commit }),
         2 => (0_i64..900).prop_map(|ms| Step::Pass { ms }),
     ]
 }
@@ -126,9 +130,21 @@ impl Pair {
                 let limit = LimitRef::parse(LIMITS[*limit]);
                 self.both(true, |tx| tx.hold_limit(&limit, now.plus_ms(*ms)).expect("it is held"));
             }
+            Step::Bound { queue, max_running, reserve, commit } => {
+                let reserve =
+                    reserve.map(|(slots, level)| Reserve { slots, from_priority: priority(level * 10) });
+                let reserve = reserve.filter(|reserve| max_running.is_some_and(|max| reserve.slots < max));
+                let settings = QueueSettings { max_running: *max_running, reserve, max_depth: None };
+                let row = QueueRow { settings, ..QueueRow::plain(if *queue { "q1" } else { "q2" }) };
+                self.both(*commit, |tx| tx.put_queue(&row).expect("it is written"));
+            }
             Step::Pass { ms } => self.now = now.plus_ms(*ms),
         }
     }
+}
+
+fn priority(value: u8) -> Priority {
+    Priority::from_value(value).expect("a priority")
 }
 
 fn add(tx: &mut dyn Tx, of: &Shape, (n, now): (usize, Timestamp)) -> Vec<JobRow> {
@@ -197,7 +213,7 @@ fn end(tx: &mut dyn Tx, nth: usize, requeue: Option<Timestamp>) -> Option<JobId>
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 150, max_shrink_iters: 2_000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 80, max_shrink_iters: 2_000, ..ProptestConfig::default() })]
 
     #[test]
     fn claims_are_those_of_a_store_that_looks_at_every_row(steps in prop::collection::vec(step(), 1..80)) {

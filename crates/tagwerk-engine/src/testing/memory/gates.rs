@@ -24,7 +24,8 @@ pub(super) fn choose(
     query: &ClaimQuery<'_>,
     given: &mut BTreeSet<JobId>,
 ) -> Vec<JobRow> {
-    if state.special.is_empty() {
+    let is_bound = state.queues.values().any(|row| row.settings.max_running.is_some());
+    if state.special.is_empty() && !is_bound {
         return first_in_line(state, now, query, given);
     }
     for (limit, gate) in &mut state.gates {
@@ -90,6 +91,7 @@ fn best<'a>(
             && !query.skip.contains(&id)
             && !given.contains(&id)
             && row.lane.limits().iter().all(|limit| open.contains(limit))
+            && queue_room(state, row, given) != Some(0)
     };
     let place = |row: &JobRow| (Reverse(row.priority), row.job.available_at, row.job.id);
     let turn = |row: &JobRow| {
@@ -103,6 +105,17 @@ fn best<'a>(
         rows.min_by_key(|row| (Reverse(row.priority), turn(row), place(row)))
     };
     queues.into_iter().filter_map(of_queue).min_by_key(|row| place(row))
+}
+
+/// How many more jobs like this one may start in its queue.
+fn queue_room(state: &State, row: &JobRow, given: &BTreeSet<JobId>) -> Option<u32> {
+    let settings = &state.queues.get(&*row.lane.queue)?.settings;
+    let running = running_ids(state).chain(given.iter().copied()).filter_map(|id| state.row(id));
+    let of_queue: Vec<&JobRow> = running.filter(|other| other.lane.queue == row.lane.queue).collect();
+    let from = settings.reserve.map(|reserve| reserve.from_priority);
+    let below = of_queue.iter().filter(|other| from.is_some_and(|from| other.priority < from)).count();
+    let count = |n: usize| u32::try_from(n).expect("a test has few jobs");
+    settings.room(count(of_queue.len()), count(below), row.priority)
 }
 
 /// What a limit lets through. Rows that were given count as running.
@@ -150,16 +163,21 @@ pub(super) fn next_due(state: &State, now: Timestamp, filter: &Filter) -> Option
         .filter(|row| !waits_in_lane(state, row, now))
         .map(|row| row.job.available_at)
         .min();
-    // A row needs all its limits, so the last of them to open counts.
+    // A row needs room in all its limits and in its queue, so the last of them to open counts.
+    let none = BTreeSet::new();
     let opens = passing().filter(|row| row.job.available_at <= now).filter_map(|row| {
-        let opens = row.lane.limits().iter().filter_map(|limit| {
-            match room_of(state, limit, (now, &BTreeSet::new())) {
-                Room::Open(_) => None,
-                Room::Until(at) => Some(Some(at)),
-                Room::Full => Some(first_end(state, limit)),
+        let mut opens: Vec<Option<Timestamp>> = Vec::new();
+        for limit in row.lane.limits() {
+            match room_of(state, limit, (now, &none)) {
+                Room::Open(_) => {}
+                Room::Until(at) => opens.push(Some(at)),
+                Room::Full => opens.push(first_end(state, |other| other.lane.limits().contains(limit))),
             }
-        });
-        opens.collect::<Option<Vec<Timestamp>>>().and_then(|opens| opens.into_iter().max())
+        }
+        if queue_room(state, row, &none) == Some(0) {
+            opens.push(first_end(state, |other| other.lane.queue == row.lane.queue));
+        }
+        opens.into_iter().collect::<Option<Vec<Timestamp>>>().and_then(|opens| opens.into_iter().max())
     });
     later.into_iter().chain(opens).min()
 }
@@ -172,8 +190,8 @@ fn waits_in_lane(state: &State, row: &JobRow, now: Timestamp) -> bool {
         })
 }
 
-fn first_end(state: &State, limit: &LimitRef) -> Option<Timestamp> {
+/// The first end of a running attempt of such a job.
+fn first_end(state: &State, is_wanted: impl Fn(&JobRow) -> bool) -> Option<Timestamp> {
     let mut running = state.ends.iter().map(|(end, ())| *end);
-    let is_under = |id: JobId| state.row(id).is_some_and(|row| row.lane.limits().contains(limit));
-    running.find(|(_, id)| is_under(*id)).map(|(end, _)| end)
+    running.find(|(_, id)| state.row(*id).is_some_and(&is_wanted)).map(|(end, _)| end)
 }

@@ -9,10 +9,10 @@ use tagwerk_engine::row::{JobRow, LaneId};
 use tagwerk_engine::store::ClaimQuery;
 
 use super::{End, Merge, Sources, place};
-use crate::boards::Pick;
-use crate::book::Book;
+use crate::boards::{Closed, Pick};
+use crate::book::{Book, Level};
 use crate::error::Res;
-use crate::lanes::{Lanes, LimitId};
+use crate::lanes::Lanes;
 use crate::writer::Writer;
 
 /// Answers one wish.
@@ -21,14 +21,20 @@ pub(super) fn answer(
     now: i64,
     (query, classes): (&ClaimQuery<'_>, Option<Vec<LaneId>>),
 ) -> Res<Vec<JobRow>> {
-    let Writer { conn, lanes, book, gates, given, damaged, .. } = writer;
+    let Writer { conn, lanes, book, gates, bounds, given, damaged, .. } = writer;
     let at = Timestamp::from_millis(now);
     let queues = by_queue(lanes, classes);
     let mut merge = Merge::new(Sources { conn, lanes, given, known_damaged: damaged }, now, query);
     while merge.taken.len() < query.wanted {
-        let Some((pick, room)) = next(book, &queues, (now, &mut |lane| gates.room(lanes, lane, at))) else {
-            break;
+        let mut room = |level: Level| {
+            let of_queue = bounds.room(lanes, level).unwrap_or(u32::MAX);
+            if of_queue == 0 {
+                return Err(Closed::Queue);
+            }
+            let of_limits = gates.room(lanes, level.lane, at).map_err(Closed::Limit)?;
+            Ok(of_limits.min(of_queue))
         };
+        let Some((pick, room)) = next(book, &queues, (now, &mut room)) else { break };
         let level = pick.from.level();
         let most = if pick.takes_turns { 1 } else { usize::try_from(room).unwrap_or(usize::MAX) };
         let before = merge.taken.len();
@@ -43,6 +49,7 @@ pub(super) fn answer(
         book.wake(now);
         let fresh = merge.taken.get(before..).unwrap_or_default();
         for row in fresh {
+            bounds.add(lanes, level, 1);
             gates.add(lanes, level.lane, 1);
             gates.start(lanes, level.lane, (1, at));
             book.special.had_turn(&row.lane);
@@ -68,7 +75,7 @@ pub(super) fn answer(
 fn next(
     book: &mut Book,
     queues: &[(Arc<str>, Vec<LaneId>)],
-    (now, room): (i64, &mut dyn FnMut(LaneId) -> Result<u32, LimitId>),
+    (now, room): (i64, &mut dyn FnMut(Level) -> Result<u32, Closed>),
 ) -> Option<(Pick, u32)> {
     let mut special = std::mem::take(&mut book.special);
     let found = special.best(queues, &|class| book.best_of(class, now), room);
