@@ -98,21 +98,21 @@ impl Line {
         for n in 0..1_000 {
             let limits = vec![LimitRef::parse(&format!("closed:{n}"))];
             let urgent = Draft { priority: 20, ..job_of(TYPES[n % 4]) };
-            self.add_special(&vec![urgent; 100], Some(Special { limits, fair_key: None }));
+            self.add_special(&vec![urgent; 100], Some(&Special { limits, fair_key: None }));
         }
         for n in 0..10_000 {
             let low = Draft { priority: 0, ..job_of(TYPES[n % 4]) };
             self.add_special(
                 &vec![low; 10],
-                Some(Special { limits: Vec::new(), fair_key: Some(n.to_string()) }),
+                Some(&Special { limits: Vec::new(), fair_key: Some(n.to_string()) }),
             );
         }
     }
 
-    fn add_special(&mut self, drafts: &[Draft], special: Option<Special>) {
+    fn add_special(&mut self, drafts: &[Draft], special: Option<&Special>) {
         write(&mut self.store, |tx| {
             let mut jobs = inserts(tx, drafts);
-            if let Some(special) = &special {
+            if let Some(special) = special {
                 let name = SpecialName { queue: &drafts[0].queue, kind: &drafts[0].kind, special };
                 let lane = tx.intern_special(&[name]).expect("a lane").remove(0);
                 for insert in &mut jobs {

@@ -15,15 +15,26 @@ use crate::steps::{Draft, at, claimable, inserts, job, started, undo, write};
 const LIMITS: [&str; 4] = ["a", "b", "b:1", "c"];
 const KEYS: [&str; 3] = ["x", "y", "z"];
 
+/// What becomes of a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    Committed,
+    RolledBack,
+}
+
+fn fate() -> impl Strategy<Value = Fate> {
+    prop_oneof![4 => Just(Fate::Committed), 1 => Just(Fate::RolledBack)]
+}
+
 /// One step of a life.
 #[derive(Clone, Debug)]
 enum Step {
     Add { of: Shape, n: usize },
-    Claim { filter: usize, wanted: usize, commit: bool },
-    End { nth: usize, requeue: Option<i64>, commit: bool },
+    Claim { filter: usize, wanted: usize, fate: Fate },
+    End { nth: usize, requeue: Option<i64>, fate: Fate },
     Set { limit: usize, max_running: Option<u32>, rate: Option<(u32, i64, bool)> },
     Hold { limit: usize, ms: i64 },
-    Bound { queue: bool, max_running: Option<u32>, reserve: Option<(u32, u8)>, commit: bool },
+    Bound { queue: bool, max_running: Option<u32>, reserve: Option<(u32, u8)>, fate: Fate },
     Pass { ms: i64 },
 }
 
@@ -62,16 +73,16 @@ fn step() -> impl Strategy<Value = Step> {
     let rate = proptest::option::weighted(0.3, (1_u32..5, 100_i64..3_000, any::<bool>()));
     prop_oneof![
         5 => (shape(), 1_usize..12).prop_map(|(of, n)| Step::Add { of, n }),
-        6 => (0_usize..4, 1_usize..8, prop::bool::weighted(0.8))
-            .prop_map(|(filter, wanted, commit)| Step::Claim { filter, wanted, commit }),
-        6 => (0_usize..40, proptest::option::weighted(0.3, 0_i64..2_000), prop::bool::weighted(0.8))
-            .prop_map(|(nth, requeue, commit)| Step::End { nth, requeue, commit }),
+        6 => (0_usize..4, 1_usize..8, fate())
+            .prop_map(|(filter, wanted, fate)| Step::Claim { filter, wanted, fate }),
+        6 => (0_usize..40, proptest::option::weighted(0.3, 0_i64..2_000), fate())
+            .prop_map(|(nth, requeue, fate)| Step::End { nth, requeue, fate }),
         2 => (0..LIMITS.len(), proptest::option::weighted(0.7, 0_u32..4), rate)
             .prop_map(|(limit, max_running, rate)| Step::Set { limit, max_running, rate }),
         1 => (0..LIMITS.len(), 0_i64..1_500).prop_map(|(limit, ms)| Step::Hold { limit, ms }),
         1 => (any::<bool>(), proptest::option::weighted(0.7, 1_u32..5),
-              proptest::option::of((1_u32..4, 0_u8..3)), prop::bool::weighted(0.8))
-            .prop_map(|(queue, max_running, reserve, commit)| Step::Bound { queue, max_running, reserve, commit }),
+              proptest::option::of((1_u32..4, 0_u8..3)), fate())
+            .prop_map(|(queue, max_running, reserve, fate)| Step::Bound { queue, max_running, reserve, fate }),
         2 => (0_i64..900).prop_map(|ms| Step::Pass { ms }),
     ]
 }
@@ -85,8 +96,8 @@ struct Pair {
 
 impl Pair {
     /// Does the same on both, and commits or not. Both must answer the same.
-    fn both<R: PartialEq + std::fmt::Debug>(&mut self, commit: bool, work: impl Fn(&mut dyn Tx) -> R) -> R {
-        let run = if commit { write::<R> } else { undo::<R> };
+    fn both<R: PartialEq + std::fmt::Debug>(&mut self, fate: Fate, work: impl Fn(&mut dyn Tx) -> R) -> R {
+        let run = if fate == Fate::Committed { write::<R> } else { undo::<R> };
         let expected = run(&mut self.memory, &work);
         let found = run(self.place.store(), &work);
         assert_eq!(found, expected, "SQLite on the left");
@@ -97,11 +108,11 @@ impl Pair {
         let now = self.now;
         match step {
             Step::Add { of, n } => {
-                self.both(true, |tx| add(tx, of, (*n, now)));
+                self.both(Fate::Committed, |tx| add(tx, of, (*n, now)));
             }
-            Step::Claim { filter, wanted, commit } => {
+            Step::Claim { filter, wanted, fate } => {
                 let filter = filter_of(*filter);
-                let taken = self.both(*commit, |tx| claim(tx, &filter, (*wanted, now)));
+                let taken = self.both(*fate, |tx| claim(tx, &filter, (*wanted, now)));
                 if taken.is_empty() {
                     let due = |store: &mut dyn Store| {
                         undo(store, |tx| {
@@ -117,26 +128,26 @@ impl Pair {
                     );
                 }
             }
-            Step::End { nth, requeue, commit } => {
-                self.both(*commit, |tx| end(tx, *nth, requeue.map(|ms| now.plus_ms(ms))));
+            Step::End { nth, requeue, fate } => {
+                self.both(*fate, |tx| end(tx, *nth, requeue.map(|ms| now.plus_ms(ms))));
             }
             Step::Set { limit, max_running, rate } => {
                 let name = LimitRef::parse(LIMITS[*limit]).name;
                 let rate = rate.map(|(count, per_ms, spread)| Rate { count, per_ms, spread });
                 let settings = LimitSettings { max_running: *max_running, rate };
-                self.both(true, |tx| tx.put_limit(&name, Some(&settings)).expect("it is written"));
+                self.both(Fate::Committed, |tx| tx.put_limit(&name, Some(&settings)).expect("it is written"));
             }
             Step::Hold { limit, ms } => {
                 let limit = LimitRef::parse(LIMITS[*limit]);
-                self.both(true, |tx| tx.hold_limit(&limit, now.plus_ms(*ms)).expect("it is held"));
+                self.both(Fate::Committed, |tx| tx.hold_limit(&limit, now.plus_ms(*ms)).expect("it is held"));
             }
-            Step::Bound { queue, max_running, reserve, commit } => {
+            Step::Bound { queue, max_running, reserve, fate } => {
                 let reserve =
                     reserve.map(|(slots, level)| Reserve { slots, from_priority: priority(level * 10) });
                 let reserve = reserve.filter(|reserve| max_running.is_some_and(|max| reserve.slots < max));
                 let settings = QueueSettings { max_running: *max_running, reserve, max_depth: None };
                 let row = QueueRow { settings, ..QueueRow::plain(if *queue { "q1" } else { "q2" }) };
-                self.both(*commit, |tx| tx.put_queue(&row).expect("it is written"));
+                self.both(*fate, |tx| tx.put_queue(&row).expect("it is written"));
             }
             Step::Pass { ms } => self.now = now.plus_ms(*ms),
         }
@@ -197,15 +208,12 @@ fn end(tx: &mut dyn Tx, nth: usize, requeue: Option<Timestamp>) -> Option<JobId>
     let mut after = before.clone();
     after.job.version += 1;
     after.job.lease = None;
-    match requeue {
-        Some(due) => {
-            after.job.status = Status::Pending;
-            after.job.available_at = due;
-        }
-        None => {
-            after.job.status = Status::Completed;
-            after.job.finished_at = Some(at(0));
-        }
+    if let Some(due) = requeue {
+        after.job.status = Status::Pending;
+        after.job.available_at = due;
+    } else {
+        after.job.status = Status::Completed;
+        after.job.finished_at = Some(at(0));
     }
     let id = before.job.id;
     tx.put(&[Change { before, after }]).expect("a row is changed");
