@@ -170,6 +170,7 @@ macro_rules! conformance_tests {
                 a_full_limit_holds_back_its_jobs_only,
                 a_slot_is_free_whatever_becomes_of_its_job,
                 partitions_count_by_themselves,
+                a_blocked_job_counts_for_its_limit,
                 a_job_with_two_limits_needs_both,
                 a_crowd_behind_a_limit_is_served_in_order,
                 a_free_slot_is_not_kept_for_a_type_that_nobody_wants,

@@ -8,6 +8,9 @@ use crate::gates::RUNNING;
 use crate::writer::Writer;
 
 const READY: &str = "SELECT count(*) FROM job INDEXED BY job_ready WHERE lane = ?1 AND state = 0";
+/// Those that wait for their turn in the order of a key; as many as stand in any order.
+const BLOCKED: &str =
+    "SELECT j.lane FROM job_order o CROSS JOIN job j ON j.id = o.job WHERE o.open = 0 AND j.state = 2";
 /// Pending again if they are retried.
 const FAILED: &str = "SELECT lane FROM job INDEXED BY job_review WHERE state = 3";
 
@@ -22,6 +25,7 @@ pub(super) fn jobs(writer: &Writer, name: &str) -> Res<(u64, u64)> {
     for (lane, _) in lanes.all_special().filter(|(lane, _)| names(lane.id)) {
         waiting += u64::from(ready.query_row([lane.id.0], |row| row.get::<_, u32>(0))?);
     }
+    waiting += count(conn, BLOCKED, names)?;
     Ok((waiting + count(conn, FAILED, names)?, count(conn, RUNNING, names)?))
 }
 

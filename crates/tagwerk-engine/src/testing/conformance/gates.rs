@@ -144,6 +144,19 @@ pub fn partitions_count_by_themselves(bench: &mut dyn Bench) {
     assert_eq!(write(bench, |tx| tx.limit_jobs("crm").expect("jobs are counted")), (1, 3));
 }
 
+/// A job that waits for its turn in the order of a key names its limits like any other.
+pub fn a_blocked_job_counts_for_its_limit(bench: &mut dyn Bench) {
+    set(bench, "crm", &slots(5));
+    write(bench, |tx| {
+        add_one(tx, job().limit("other").ordered("k"));
+        let row = add_one(tx, job().limit("crm").ordered("k"));
+        let mut blocked = row.clone();
+        blocked.order.as_mut().expect("it has a key").blocked = true;
+        put(tx, &row, &blocked);
+    });
+    assert_eq!(write(bench, |tx| tx.limit_jobs("crm").expect("jobs are counted")), (1, 0));
+}
+
 /// A job with two limits needs room in both, and takes a slot of neither while it waits.
 pub fn a_job_with_two_limits_needs_both(bench: &mut dyn Bench) {
     set(bench, "all", &slots(3));
