@@ -45,7 +45,7 @@ impl Kind {
             StoreError::Busy => Self::Busy,
             StoreError::Full => Self::Full,
             StoreError::ReadOnly => Self::ReadOnly,
-            StoreError::Damaged(_) => Self::Damaged,
+            StoreError::Damaged(_) | StoreError::Gone(_) => Self::Damaged,
             StoreError::Conflict => Self::Conflict,
             StoreError::OutcomeUnknown => Self::OutcomeUnknown,
             StoreError::DamagedRow(_) | StoreError::Other(_) => Self::Other,

@@ -12,8 +12,8 @@ pub use bulk::{
     BulkClaimAnswer, BulkEnqueueAnswer, BulkHeartbeatAnswer, EnqueueResult, ReportBulkAnswer, ReportResult,
 };
 pub use job::{
-    ClaimedJob, DamagedJob, Deleted, EnqueueAnswer, Enqueued, Existing, Failure, HeartbeatAnswer, Job,
-    JobSummary, JobsPage, ReviewPage, Tombstone,
+    ClaimedJob, DamagedJob, Deleted, EnqueueAnswer, EnqueueTombstone, Enqueued, Existing, Failure,
+    HeartbeatAnswer, Job, JobSummary, JobsPage, ReviewPage, Tombstone,
 };
 pub use limit::{LimitDeleted, LimitInfo, LimitJobs, LimitList, LimitUse};
 pub use server::{

@@ -32,7 +32,7 @@ pub enum OnDuplicate {
     /// Nothing: the existing job is the answer.
     #[default]
     Existing,
-    /// Rewrites payload, priority and time if the job never started; else nothing.
+    /// Rewrites payload, priority and time if the job never started and is of the same type and queue; else nothing.
     Replace,
     /// Nothing, and the caller is refused.
     Conflict,

@@ -117,7 +117,7 @@ pub enum Enqueued {
         job: Box<FullJob>,
         /// What was sent differs from what was first sent with the key.
         payload_differs: bool,
-        /// `on_duplicate: replace` was asked for: whether the job was rewritten.
+        /// `on_duplicate: replace` was asked for: whether the job was rewritten. Only a job of the same type and queue is.
         replaced: Option<bool>,
     },
     /// The key belongs to a job that retention has pruned.
@@ -128,6 +128,8 @@ pub enum Enqueued {
         tombstone: Tombstone,
         /// What was sent differs from what was first sent with the key.
         payload_differs: bool,
+        /// `on_duplicate: replace` was asked for: never done, there is nothing left to rewrite.
+        replaced: Option<bool>,
     },
 }
 
@@ -449,6 +451,11 @@ pub enum EngineError {
     /// The store is damaged.
     #[error("the store is damaged; run `tagwerk check --integrity` and restore a backup")]
     StoreDamaged,
+    /// The file of the store was taken away or is another one. What was accepted before is in the file that is missed.
+    #[error(
+        "the file of the store is gone or is another one; put it back where it was, the server goes on by itself"
+    )]
+    StoreGone,
     /// The row of a job that the command names cannot be read. Nothing has changed; other jobs are not touched by it.
     #[error(
         "a row that this call needs is damaged and cannot be read; `tagwerk check` names the job, and DELETE without a version removes it"

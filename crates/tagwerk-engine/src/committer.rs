@@ -476,6 +476,7 @@ pub(crate) const fn engine_error(error: &StoreError) -> EngineError {
         StoreError::Full => EngineError::StoreFull,
         StoreError::ReadOnly => EngineError::StoreReadOnly,
         StoreError::Damaged(_) => EngineError::StoreDamaged,
+        StoreError::Gone(_) => EngineError::StoreGone,
         StoreError::DamagedRow(_) => EngineError::JobDamaged,
         StoreError::OutcomeUnknown => EngineError::OutcomeUnknown,
         StoreError::Conflict | StoreError::Other(_) => EngineError::Internal,

@@ -42,6 +42,11 @@ pub enum StoreError {
     /// The store is damaged.
     #[error("the store is damaged: {0}; stop the server, run `tagwerk check --integrity`, restore a backup")]
     Damaged(String),
+    /// The files of the store are not there any more, or are others. Nothing in them is damaged.
+    #[error(
+        "{0} was deleted or replaced while it was served; put the file back, the server goes on by itself"
+    )]
+    Gone(String),
     /// One row cannot be read; all others can, so this is no reason to take the store out of service.
     #[error("{0}")]
     DamagedRow(String),

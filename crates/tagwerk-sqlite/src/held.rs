@@ -72,10 +72,7 @@ impl Held {
 }
 
 fn gone(path: &Path) -> StoreError {
-    StoreError::Damaged(format!(
-        "{} was deleted or replaced while it was served; put it back, or stop the server and restore a backup",
-        path.display()
-    ))
+    StoreError::Gone(path.display().to_string())
 }
 
 fn found(path: &Path) -> Option<Identity> {

@@ -173,11 +173,9 @@ impl Model {
             Some(MaxAge::At(at)) => (Some(at.as_millis()), None),
             Some(MaxAge::AfterMs(ms)) => (Some(now + ms), Some(ms)),
         };
-        let queue =
-            sent.queue.clone().or_else(|| of_type.queue.clone()).unwrap_or_else(|| "default".to_owned());
         Job {
             id,
-            queue,
+            queue: self.queue_of(sent),
             kind: sent.kind.clone(),
             payload: payload_of(sent),
             priority: sent.priority.or(of_type.priority).unwrap_or_default().value(),
@@ -234,21 +232,23 @@ impl Model {
             Want::Refused(code, about) => compare::refused(code, *about, item),
             Want::Pruned { owner, differs } => match item {
                 None => Ok(()),
-                Some(Ok(Enqueued::Pruned { id, payload_differs, .. }))
-                    if id.0 == *owner && payload_differs == differs =>
+                Some(Ok(Enqueued::Pruned { id, payload_differs, replaced, .. }))
+                    if id.0 == *owner
+                        && payload_differs == differs
+                        && *replaced == replace.then_some(false) =>
                 {
                     Ok(())
                 }
                 Some(other) => Err(unexpected(Some(*owner), "the remains of the key's job", other)),
             },
             Want::Existing { owner, differs } => {
-                let replaced = replace.then(|| self.replace(*owner, job));
-                self.existing(*owner, (*differs, replaced), (item, whole))
+                let (differs, replaced) = self.meet(*owner, job, *differs);
+                self.existing(*owner, (differs, replaced), (item, whole))
             }
             Want::Repeats { index, differs } => {
                 let owner = ids[*index].unwrap_or_default();
-                let replaced = replace.then(|| self.replace(owner, job));
-                self.existing(owner, (*differs, replaced), (item, whole))
+                let (differs, replaced) = self.meet(owner, job, *differs);
+                self.existing(owner, (differs, replaced), (item, whole))
             }
         }
     }
@@ -272,6 +272,22 @@ impl Model {
                 Err(unexpected(Some(owner), &what, other))
             }
         }
+    }
+
+    /// What a second call does to the job that has its key: whether it differs from it, and whether it replaced it.
+    fn meet(&mut self, owner: i64, sent: &EnqueueJob, differs: bool) -> (bool, Option<bool>) {
+        if sent.on_duplicate != Some(OnDuplicate::Replace) {
+            return (differs, None);
+        }
+        let queue = self.queue_of(sent);
+        let same_work = self.jobs.get(&owner).is_some_and(|job| job.kind == sent.kind && job.queue == queue);
+        if same_work { (differs, Some(self.replace(owner, sent))) } else { (true, Some(false)) }
+    }
+
+    /// The queue that a job asks for, its type's, or the common one.
+    fn queue_of(&self, sent: &EnqueueJob) -> String {
+        let of_type = self.types.get(&sent.kind).and_then(|of_type| of_type.queue.clone());
+        sent.queue.clone().or(of_type).unwrap_or_else(|| "default".to_owned())
     }
 
     /// Rewrites payload, priority and time of a job that never started.

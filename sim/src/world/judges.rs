@@ -168,6 +168,7 @@ const fn failure_name(error: &tagwerk_engine::command::EngineError) -> &'static 
         EngineError::StoreFull => "store-full",
         EngineError::StoreReadOnly => "store-read-only",
         EngineError::StoreDamaged => "store-damaged",
+        EngineError::StoreGone => "store-gone",
         EngineError::JobDamaged => "job-damaged",
         EngineError::OutcomeUnknown => "outcome-unknown",
         EngineError::Internal => "internal",

@@ -220,14 +220,11 @@ struct PrunedMark {
 }
 
 /// Reads a job or a tombstone. By hand: an untagged enum would buffer the job, and a raw payload does not survive that.
-fn read_either<'de, D, J, E>(
-    deserializer: D,
-    job: fn(J) -> E,
-    pruned: fn(Tombstone) -> E,
-) -> Result<E, D::Error>
+fn read_either<'de, D, J, T, E>(deserializer: D, job: fn(J) -> E, pruned: fn(T) -> E) -> Result<E, D::Error>
 where
     D: Deserializer<'de>,
     J: DeserializeOwned,
+    T: DeserializeOwned,
 {
     let raw = Box::<RawValue>::deserialize(deserializer)?;
     let read = || {
@@ -263,7 +260,20 @@ pub struct EnqueueAnswer {
     pub result: Option<Json>,
     /// The job existed, and what was sent first with its key differs from what was sent now.
     pub payload_differs: bool,
-    /// For `on_duplicate: replace`: whether the existing job was rewritten; else `null`.
+    /// For `on_duplicate: replace`: whether the existing job was rewritten; else `null`. `false` if it has started before, or is
+    /// of another type or in another queue.
+    pub replaced: Option<bool>,
+}
+
+/// A pruned job's tombstone as an enqueue answers it: with how it relates to what was sent.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct EnqueueTombstone {
+    /// What is left of the job.
+    #[serde(flatten)]
+    pub tombstone: Tombstone,
+    /// What was sent first with the key differs from what was sent now.
+    pub payload_differs: bool,
+    /// For `on_duplicate: replace`: `false`, there is nothing left to rewrite; else `null`.
     pub replaced: Option<bool>,
 }
 
@@ -295,7 +305,7 @@ pub enum Enqueued {
     /// The whole job.
     Job(Box<EnqueueAnswer>),
     /// A pruned job's tombstone.
-    Pruned(Tombstone),
+    Pruned(EnqueueTombstone),
 }
 
 impl Enqueued {
@@ -304,7 +314,16 @@ impl Enqueued {
     pub const fn id(&self) -> i64 {
         match self {
             Self::Job(job) => job.summary.id,
-            Self::Pruned(tombstone) => tombstone.id,
+            Self::Pruned(pruned) => pruned.tombstone.id,
+        }
+    }
+
+    /// Whether the job existed and was made from something else than what was sent now.
+    #[must_use]
+    pub const fn payload_differs(&self) -> bool {
+        match self {
+            Self::Job(job) => job.payload_differs,
+            Self::Pruned(pruned) => pruned.payload_differs,
         }
     }
 }
@@ -449,7 +468,10 @@ mod tests {
     fn a_tombstone_is_told_from_a_job() {
         let tombstone = r#"{"id":7,"type":"t","status":"completed","finished_at":"2026-07-01T12:00:00.000Z","pruned":true}"#;
         assert!(matches!(round_trip::<Existing>(tombstone), Existing::Pruned(_)));
-        assert!(matches!(round_trip::<Enqueued>(tombstone), Enqueued::Pruned(_)));
+        let told = tombstone.replace('}', r#","payload_differs":true,"replaced":false}"#);
+        let pruned = round_trip::<Enqueued>(&told);
+        assert!(matches!(&pruned, Enqueued::Pruned(_)));
+        assert_eq!((pruned.id(), pruned.payload_differs()), (7, true));
         assert!(matches!(round_trip::<Existing>(&text("")), Existing::Job(_)));
         let enqueued = round_trip::<Enqueued>(&text(r#","payload_differs":false,"replaced":true"#));
         assert_eq!(enqueued.id(), 9_007_199_254_740_991);

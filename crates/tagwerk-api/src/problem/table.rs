@@ -154,7 +154,7 @@ codes! {
     StoreReadOnly = "store-read-only" 503 again "Store read-only",
         "Nothing was done. The operator must make the store writable; then send it again.";
     StoreDamaged = "store-damaged" 503 again "Store damaged",
-        "Nothing was done. The operator must run tagwerk check --integrity and restore; then send it again.";
+        "Nothing was done. The operator must put the file back if it was moved away, else run tagwerk check --integrity and restore; then send it again.";
     JobDamaged = "job-damaged" 500 never "Job row damaged",
         "The row of this job cannot be read; other jobs are not affected. The operator must run tagwerk check.";
     Draining = "draining" 503 again "Server shutting down",

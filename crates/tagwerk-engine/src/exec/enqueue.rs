@@ -24,21 +24,45 @@ enum Verdict {
     /// It is new; with a key, the key is written like this.
     Create,
     /// The key's job stands for it.
-    Existing { key: KeyRow, differs: bool },
+    Existing { key: KeyRow, relation: Relation },
     /// The key is held by a job created earlier in the same request.
-    Repeats { index: usize, differs: bool },
+    Repeats { index: usize, relation: Relation },
     /// No.
     Refused(Refusal),
 }
 
 impl Verdict {
     /// Whether what was sent is to be stored: as a new job, or in the place of what a job had.
-    fn stores(&self, job: &EnqueueJob) -> bool {
+    const fn stores(&self) -> bool {
         match self {
             Self::Create => true,
-            Self::Existing { .. } | Self::Repeats { .. } => job.on_duplicate == Some(OnDuplicate::Replace),
+            Self::Existing { relation, .. } | Self::Repeats { relation, .. } => {
+                matches!(relation.replace, Some(true))
+            }
             Self::Refused(_) => false,
         }
+    }
+}
+
+/// How what was sent stands to the job that has its key.
+#[derive(Clone, Copy)]
+struct Relation {
+    /// It is not what was first sent with the key.
+    differs: bool,
+    /// `on_duplicate: replace` was asked for: whether it could be the same work. What is for another type or another queue
+    /// is not, and is never written into the job; nor is there anything to write into once the job is pruned.
+    replace: Option<bool>,
+}
+
+impl Relation {
+    /// `home`: type and queue of the job that has the key, if it is still there.
+    fn of(work: &Work<'_>, job: &EnqueueJob, differs: bool, home: Option<(&str, &str)>) -> Self {
+        if job.on_duplicate != Some(OnDuplicate::Replace) {
+            return Self { differs, replace: None };
+        }
+        let none = TypeSettings::default();
+        let own = (&*job.kind, queue_of(job, work.env.types.get(&job.kind).unwrap_or(&none)));
+        Self { differs: differs || home.is_some_and(|home| home != own), replace: Some(home == Some(own)) }
     }
 }
 
@@ -52,7 +76,7 @@ pub(crate) fn enqueue(work: &mut Work<'_>, request: &Enqueue) -> StoreResult<Vec
     let mut admission = Admission::default();
     for (index, job) in request.jobs.iter().enumerate() {
         let mut verdict = judge(work, request, (job, &created_here))?;
-        if verdict.stores(job)
+        if verdict.stores()
             && let Some(refusal) = admission.refusal(work.env, job)
         {
             verdict = Verdict::Refused(refusal);
@@ -99,7 +123,7 @@ fn judge(
         return Ok(match (job.on_mismatch, job.on_duplicate) {
             (Some(OnMismatch::Reject), _) if differs => Verdict::Refused(Refusal::KeyReusedHere { index }),
             (_, Some(OnDuplicate::Conflict)) => Verdict::Refused(Refusal::DuplicateHere { index }),
-            _ => Verdict::Repeats { index, differs },
+            _ => Verdict::Repeats { index, relation: beside(work, request, (job, index), differs) },
         });
     }
     let Some(row) = work.key(key)? else { return Ok(Verdict::Create) };
@@ -113,7 +137,10 @@ fn judge(
     let differs = fingerprint(job) != row.fingerprint;
     let reject = differs && job.on_mismatch == Some(OnMismatch::Reject);
     if !reject && job.on_duplicate != Some(OnDuplicate::Conflict) {
-        return Ok(Verdict::Existing { key: row, differs });
+        let owner = row.tombstone.is_none().then(|| work.row(row.owner)).flatten();
+        let home = owner.map(|owner| (&*owner.lane.kind, &*owner.lane.queue));
+        let relation = Relation::of(work, job, differs, home);
+        return Ok(Verdict::Existing { key: row, relation });
     }
     if row.tombstone.is_none() && work.damage(row.owner)?.is_some() {
         return Ok(Verdict::Refused(Refusal::JobDamaged(row.owner)));
@@ -124,6 +151,17 @@ fn judge(
         (None, true) => Refusal::KeyReused(row.owner),
         (None, false) => Refusal::Duplicate(work.full(row.owner, View::of(request.jobs.len()))?),
     }))
+}
+
+/// How a job stands to an earlier one of the same request, which is not there yet.
+fn beside(work: &Work<'_>, request: &Enqueue, at: (&EnqueueJob, usize), differs: bool) -> Relation {
+    let (job, first) = at;
+    let none = TypeSettings::default();
+    let home = request
+        .jobs
+        .get(first)
+        .map(|first| (&*first.kind, queue_of(first, work.env.types.get(&first.kind).unwrap_or(&none))));
+    Relation::of(work, job, differs, home)
 }
 
 /// Where the job that has the key stands; `None` if neither job nor tombstone is left.
@@ -178,9 +216,9 @@ fn execute(work: &mut Work<'_>, request: &Enqueue, verdicts: Vec<Verdict>) -> St
                 (Some(id), Ok(Enqueued::Created(work.full(id, view)?)))
             }
             Verdict::Refused(refusal) => (None, Err(refusal)),
-            Verdict::Existing { key, differs } => {
+            Verdict::Existing { key, relation } => {
                 let owner = key.owner;
-                match existing(work, (job, view), (key, differs)) {
+                match existing(work, (job, view), (key, relation)) {
                     // Its cold part. Nothing has been recorded for this item; a group fails as a whole.
                     Err(StoreError::DamagedRow(_)) if request.mode == BulkMode::Each => {
                         (None, Err(Refusal::JobDamaged(owner)))
@@ -188,8 +226,8 @@ fn execute(work: &mut Work<'_>, request: &Enqueue, verdicts: Vec<Verdict>) -> St
                     item => (None, Ok(item?)),
                 }
             }
-            Verdict::Repeats { index, differs } => match ids.get(index).copied().flatten() {
-                Some(first) => (None, Ok(repeated(work, (job, view), (first, differs))?)),
+            Verdict::Repeats { index, relation } => match ids.get(index).copied().flatten() {
+                Some(first) => (None, Ok(repeated(work, (job, view), (first, relation))?)),
                 None => return Err(StoreError::Other("a repeated key lost its first job".into())),
             },
         };
@@ -362,22 +400,31 @@ fn fingerprint(job: &EnqueueJob) -> [u8; 16] {
     fields.finish()
 }
 
-fn existing(work: &mut Work<'_>, sent: (&EnqueueJob, View), held: (KeyRow, bool)) -> StoreResult<Enqueued> {
-    let (key, payload_differs) = held;
+fn existing(
+    work: &mut Work<'_>,
+    sent: (&EnqueueJob, View),
+    held: (KeyRow, Relation),
+) -> StoreResult<Enqueued> {
+    let (key, relation) = held;
     let owner = key.owner;
     if let Some(tombstone) = key.tombstone {
-        return Ok(Enqueued::Pruned { id: owner, tombstone, payload_differs });
+        let Relation { differs: payload_differs, replace: replaced } = relation;
+        return Ok(Enqueued::Pruned { id: owner, tombstone, payload_differs, replaced });
     }
-    repeated(work, sent, (owner, payload_differs))
+    repeated(work, sent, (owner, relation))
 }
 
-fn repeated(work: &mut Work<'_>, sent: (&EnqueueJob, View), held: (JobId, bool)) -> StoreResult<Enqueued> {
-    let ((job, view), (owner, payload_differs)) = (sent, held);
-    let replaced = match job.on_duplicate {
-        Some(OnDuplicate::Replace) => Some(replace(work, job, owner)?),
-        _ => None,
+fn repeated(
+    work: &mut Work<'_>,
+    sent: (&EnqueueJob, View),
+    held: (JobId, Relation),
+) -> StoreResult<Enqueued> {
+    let ((job, view), (owner, relation)) = (sent, held);
+    let replaced = match relation.replace {
+        Some(true) => Some(replace(work, job, owner)?),
+        refused_or_not_asked => refused_or_not_asked,
     };
-    Ok(Enqueued::Existing { job: work.full(owner, view)?, payload_differs, replaced })
+    Ok(Enqueued::Existing { job: work.full(owner, view)?, payload_differs: relation.differs, replaced })
 }
 
 /// `on_duplicate: replace`: rewrites payload, priority and time of a job that never started.

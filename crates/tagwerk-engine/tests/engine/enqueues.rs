@@ -141,6 +141,42 @@ fn replace_rewrites_a_job_that_never_started_and_no_other() {
 }
 
 #[test]
+fn replace_never_writes_into_a_job_of_another_type_or_queue() {
+    let mut rig = Rig::new();
+    let id = rig.create(keyed("mail", "k"));
+    let before = rig.job(id);
+    let newer = EnqueueJob {
+        payload: Some("[1]".into()),
+        priority: Priority::from_value(77),
+        start: Start::AfterMs(5_000),
+        on_duplicate: Some(OnDuplicate::Replace),
+        ..keyed("mail", "k")
+    };
+    let to = |queue: &str| Some(queue.to_owned());
+    let elsewhere =
+        [EnqueueJob { kind: "bill".into(), ..newer.clone() }, EnqueueJob { queue: to("q"), ..newer.clone() }];
+    for other in &elsewhere {
+        assert_eq!(existing(one(&mut rig, other.clone())), (id, true, Some(false)));
+        assert_eq!(rig.job(id), before);
+    }
+    // The same within one request, whose first job is not there yet.
+    for (number, other) in elsewhere.into_iter().enumerate() {
+        let key = Some(number.to_string());
+        let first = EnqueueJob { key: key.clone(), ..keyed("mail", "k") };
+        let items = rig.enqueue(vec![first, EnqueueJob { key, ..other }]);
+        let (first, differs, replaced) = existing(items[1].clone());
+        assert_eq!((differs, replaced), (true, Some(false)));
+        let kept = rig.job(first);
+        assert_eq!((&*kept.row.lane.kind, kept.detail.payload.as_str()), ("mail", "{}"));
+    }
+    // The queue that counts is the one that it would go to, named or not.
+    let named = EnqueueJob { queue: to("default"), ..newer };
+    assert_eq!(existing(one(&mut rig, named)), (id, true, Some(true)));
+    assert_eq!(rig.job(id).detail.payload, "[1]");
+    rig.assert_clean();
+}
+
+#[test]
 fn an_atomic_bulk_takes_all_or_none() {
     let mut rig = Rig::new();
     let id = rig.create(keyed("mail", "k"));

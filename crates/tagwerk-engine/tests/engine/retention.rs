@@ -52,8 +52,9 @@ fn f034_a_key_follows_its_own_life_and_not_the_retention_of_its_job() {
     rig.advance(10_000);
     assert_eq!(rig.find(id), None);
     match rig.enqueue(vec![keyed("mail", "k")]).pop().unwrap() {
-        Ok(Enqueued::Pruned { id: of, tombstone, payload_differs }) => {
-            assert_eq!((of, tombstone.kind.as_str(), payload_differs), (id, "mail", false));
+        Ok(Enqueued::Pruned { id: of, tombstone, payload_differs, replaced }) => {
+            assert_eq!((of, tombstone.kind.as_str()), (id, "mail"));
+            assert_eq!((payload_differs, replaced), (false, None));
             assert_eq!(tombstone.standing.status, Status::Completed);
         }
         other => panic!("{other:?}"),

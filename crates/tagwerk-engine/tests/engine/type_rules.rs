@@ -2,12 +2,12 @@
 
 use tagwerk_core::idempotency::OnDuplicate;
 use tagwerk_core::{Action, Priority};
-use tagwerk_engine::command::{BulkMode, Enqueue, EnqueueJob, Operate, PutType, Refusal};
+use tagwerk_engine::command::{BulkMode, Enqueue, EnqueueJob, Enqueued, Operate, PutType, Refusal};
 use tagwerk_engine::message::Message;
 use tagwerk_engine::row::TypeSettings;
 use tagwerk_engine::settings::{Settings, UnknownTypes};
 
-use crate::rig::{Rig, job};
+use crate::rig::{Rig, job, keyed};
 
 fn put(rig: &mut Rig, kind: &str, settings: TypeSettings) {
     let command = PutType { kind: kind.to_owned(), settings: Some(settings) };
@@ -39,6 +39,28 @@ fn a_job_for_a_queue_that_its_type_does_not_allow_is_refused() {
     let id = rig.create(to(None));
     assert_eq!(&*rig.job(id).row.lane.queue, "mail");
     rig.create(EnqueueJob { queue: Some("critical".into()), ..job("other") });
+}
+
+#[test]
+fn a_replacement_that_would_go_to_another_queue_by_now_changes_nothing() {
+    let mut rig = Rig::new();
+    let sent = EnqueueJob { on_duplicate: Some(OnDuplicate::Replace), ..keyed("send", "k") };
+    let id = rig.create(sent.clone());
+    let before = rig.job(id);
+    put(&mut rig, "send", TypeSettings { queue: Some("mail".into()), ..TypeSettings::default() });
+    let newer = EnqueueJob { payload: Some("[1]".into()), ..sent };
+    let answer = rig.enqueue(vec![newer.clone()]).pop().unwrap();
+    let Ok(Enqueued::Existing { payload_differs: true, replaced: Some(false), .. }) = answer else {
+        panic!("{answer:?}")
+    };
+    assert_eq!(rig.job(id), before);
+    // A rule of another type refuses nothing that is not stored.
+    let queues = Some(vec!["only".to_owned()]);
+    put(&mut rig, "strict", TypeSettings { queues, ..TypeSettings::default() });
+    let other = EnqueueJob { kind: "strict".into(), ..newer };
+    let answer = rig.enqueue(vec![other]).pop().unwrap();
+    assert!(matches!(answer, Ok(Enqueued::Existing { replaced: Some(false), .. })), "{answer:?}");
+    assert_eq!(rig.job(id), before);
 }
 
 #[test]

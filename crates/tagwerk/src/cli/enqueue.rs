@@ -196,9 +196,8 @@ impl Enqueue {
         }
         let request = self.options.request(self.job_type.unwrap_or_default())?;
         let answer = self.remote.client()?.enqueue(&request).await?;
-        if let Enqueued::Job(job) = &answer.value
-            && job.payload_differs
-        {
+        let rewritten = matches!(&answer.value, Enqueued::Job(job) if job.replaced == Some(true));
+        if answer.value.payload_differs() && !rewritten {
             note("warning: the job of this key was made from other content, and that content counts");
         }
         if self.remote.json {
@@ -218,7 +217,9 @@ fn outcome(enqueued: &Enqueued, status: u16) -> String {
         },
         Enqueued::Job(job) if job.replaced == Some(true) => "existed and was rewritten".to_owned(),
         Enqueued::Job(job) => format!("existed already and is {}", job.summary.status),
-        Enqueued::Pruned(tombstone) => format!("existed already, was {} and is deleted", tombstone.status),
+        Enqueued::Pruned(pruned) => {
+            format!("existed already, was {} and is deleted", pruned.tombstone.status)
+        }
     }
 }
 

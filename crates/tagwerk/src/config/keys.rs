@@ -1,5 +1,7 @@
 //! Every key there is, in one table: its name, what it is for, how it is read and shown.
 
+use std::net::Ipv6Addr;
+
 use tagwerk_core::limits;
 use tagwerk_core::retry::Jitter;
 use tagwerk_engine::settings::{LeaseToken, UnknownLimits, UnknownTypes};
@@ -53,6 +55,15 @@ fn keep(raw: &Raw) -> Result<Option<i64>, String> {
     }
 }
 
+/// Whether a request can name this host. Its port is left aside before it is compared, so one with a port would never match.
+fn is_host(host: &str) -> bool {
+    let name = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    match name {
+        Some(address) => address.parse::<Ipv6Addr>().is_ok(),
+        None => !host.is_empty() && !host.contains(['/', '*', ' ', '@', ':', '[', ']']),
+    }
+}
+
 /// All keys, in the order in which they are shown.
 pub(super) const KEYS: &[Key] = &[
     Key {
@@ -78,9 +89,7 @@ pub(super) const KEYS: &[Key] = &[
         about: "Host names besides 127.0.0.1, [::1] and localhost that requests may be addressed to.",
         set: |config, raw| {
             let hosts = raw.list()?;
-            if let Some(wrong) =
-                hosts.iter().find(|host| host.is_empty() || host.contains(['/', '*', ' ', '@']))
-            {
+            if let Some(wrong) = hosts.iter().find(|host| !is_host(host)) {
                 return Err(format!("must be host names without port, path or pattern, not {wrong:?}"));
             }
             config.hosts = hosts.iter().map(|host| host.to_ascii_lowercase()).collect();

@@ -116,7 +116,23 @@ fn values_are_held_against_the_limits() {
         ("retention.completed", &["0", "forever", "100d"], &["never", "-1"]),
         ("require_lease", &["true", "false"], &["1"]),
         ("log", &["debug"], &["verbose"]),
-        ("server.hosts", &["", "a.example,b"], &["*.example", "a/b"]),
+        (
+            "server.hosts",
+            &["", "a.example,b", "10.0.0.1", "[fe80::1]"],
+            &[
+                "*.example",
+                "a/b",
+                "x:80",
+                "a,x:80",
+                "10.0.0.1:80",
+                "[::1]:80",
+                "x:",
+                "::1",
+                "[::1",
+                "[x]",
+                "[]",
+            ],
+        ),
         ("store", &["sqlite:x.db"], &["x.db"]),
         ("listen", &["unix:/x", "[::1]:0"], &["*:80"]),
     ] {
@@ -129,6 +145,8 @@ fn values_are_held_against_the_limits() {
             assert!(load("", &[], &[&set]).is_err(), "{set}");
         }
     }
+    let told = load("", &[], &["server.hosts=x:80"]).unwrap_err().to_string();
+    assert!(told.contains("must be host names without port") && told.contains("\"x:80\""), "{told}");
     let forever = load("", &[], &["retention.completed=forever"]).unwrap().engine.retention;
     assert_eq!(forever, retention::Policy { completed_ms: None, ..retention::Policy::default() });
 }

@@ -156,9 +156,9 @@ fn entry_of(app: &App, result: Result<Enqueued, Refusal>, index: usize) -> Enque
         Ok(Enqueued::Existing { job, payload_differs, replaced }) => {
             EnqueueResult { job: summary(&job), replayed: true, payload_differs, replaced, ..EMPTY }
         }
-        Ok(Enqueued::Pruned { id, tombstone, payload_differs }) => {
+        Ok(Enqueued::Pruned { id, tombstone, payload_differs, replaced }) => {
             let tombstone = Some(view::tombstone(id, tombstone));
-            EnqueueResult { tombstone, replayed: true, payload_differs, ..EMPTY }
+            EnqueueResult { tombstone, replayed: true, payload_differs, replaced, ..EMPTY }
         }
         Err(refusal) => {
             let (job, tombstone) = match &refusal {

@@ -4,8 +4,8 @@ mod history;
 mod names;
 
 use tagwerk_api::answer::{
-    BulkClaimAnswer, ClaimedJob, EnqueueAnswer, Enqueued as EnqueuedView, Failure, HeartbeatAnswer, Job,
-    JobSummary, QueueDrain, QueuePause, Tombstone,
+    BulkClaimAnswer, ClaimedJob, EnqueueAnswer, EnqueueTombstone, Enqueued as EnqueuedView, Failure,
+    HeartbeatAnswer, Job, JobSummary, QueueDrain, QueuePause, Tombstone,
 };
 use tagwerk_api::request::{self, Progress, RetrySettings, Subject, TypeSettings};
 use tagwerk_api::{Json, LeaseToken, PriorityLabel, Seconds, Time};
@@ -134,7 +134,10 @@ pub(super) fn enqueued(enqueued: Enqueued, owners: &Owners) -> EnqueuedView {
         Enqueued::Existing { job, payload_differs, replaced } => {
             EnqueuedView::Job(Box::new(EnqueueAnswer { payload_differs, replaced, ..of(*job) }))
         }
-        Enqueued::Pruned { id, tombstone, .. } => EnqueuedView::Pruned(self::tombstone(id, tombstone)),
+        Enqueued::Pruned { id, tombstone, payload_differs, replaced } => {
+            let tombstone = self::tombstone(id, tombstone);
+            EnqueuedView::Pruned(EnqueueTombstone { tombstone, payload_differs, replaced })
+        }
     }
 }
 

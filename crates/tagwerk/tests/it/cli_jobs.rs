@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::cli_ran::{run, run_alone, run_with_input};
 use crate::server::Server;
+use crate::support::delete;
 
 /// A job that failed for good, with this payload; its id.
 fn failed(server: &Server, payload: &Value) -> String {
@@ -81,9 +82,34 @@ fn a_key_makes_a_job_once_and_other_content_is_warned_of() {
     assert_eq!((again.expect(0), again.stderr.as_str()), ("job 1 existed already and is pending\n", ""));
     let other = enqueue("2");
     assert!(other.stderr.starts_with("warning: ") && other.code == Some(0), "{other:?}");
+    // What replaced the old content is what counts.
+    let args = ["enqueue", "t", "--idempotency-key", "k", "--payload", "3", "--on-duplicate", "replace"];
+    let replaced = run(&server, &args);
+    assert_eq!((replaced.expect(0), replaced.stderr.as_str()), ("job 1 existed and was rewritten\n", ""));
+    let elsewhere = run(&server, &[&args[..], &["--queue", "r"]].concat());
+    assert!(
+        elsewhere.expect(0).contains("is pending") && elsewhere.stderr.starts_with("warning: "),
+        "{elsewhere:?}"
+    );
     let args = ["enqueue", "t", "--idempotency-key", "k", "--on-duplicate", "conflict"];
     let conflict = run(&server, &args);
     assert!(conflict.fails(1).contains("job 1 is pending"), "{conflict:?}");
+}
+
+#[test]
+fn other_content_for_the_key_of_a_deleted_job_is_warned_of_too() {
+    let server = Server::start();
+    let enqueue = |payload| {
+        let key = ["--idempotency-key", "k", "--idempotency-scope", "forever"];
+        run(&server, &[&["enqueue", "t", "--payload", payload][..], &key].concat())
+    };
+    assert_eq!(enqueue("1").expect(0), "job 1 created\n");
+    delete(&mut server.client(), "/jobs/1").expect(200);
+    let again = enqueue("1");
+    let told = "job 1 existed already, was cancelled and is deleted\n";
+    assert_eq!((again.expect(0), again.stderr.as_str()), (told, ""));
+    let other = enqueue("2");
+    assert!(other.expect(0) == told && other.stderr.starts_with("warning: "), "{other:?}");
 }
 
 #[test]

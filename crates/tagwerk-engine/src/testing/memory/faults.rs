@@ -99,6 +99,7 @@ fn copy(error: &StoreError) -> StoreError {
         StoreError::Full => StoreError::Full,
         StoreError::ReadOnly => StoreError::ReadOnly,
         StoreError::Damaged(what) => StoreError::Damaged(what.clone()),
+        StoreError::Gone(what) => StoreError::Gone(what.clone()),
         StoreError::Conflict => StoreError::Conflict,
         StoreError::OutcomeUnknown => StoreError::OutcomeUnknown,
         StoreError::DamagedRow(what) => StoreError::DamagedRow(what.clone()),

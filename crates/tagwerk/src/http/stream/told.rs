@@ -74,7 +74,7 @@ impl Told {
             Enqueued::Existing { job, payload_differs, replaced } => {
                 (200, job.row.job.id, *payload_differs, *replaced)
             }
-            Enqueued::Pruned { id, payload_differs, .. } => (200, *id, *payload_differs, None),
+            Enqueued::Pruned { id, payload_differs, replaced, .. } => (200, *id, *payload_differs, *replaced),
         };
         if status == 201 {
             self.created += 1;

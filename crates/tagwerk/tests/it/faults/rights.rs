@@ -38,9 +38,14 @@ fn a_file_that_is_taken_away_under_the_server_takes_no_acknowledged_job_along() 
             let refused = client.post("/jobs", &json!({"type": "t", "queue": "q"}));
             let problem = refused.problem(503, "store-damaged");
             assert!(refused.header("retry-after").is_some(), "{problem}");
+            // It is no damage, and the way out is no backup.
+            let detail = problem["detail"].as_str().expect("a detail");
+            assert!(detail.contains("gone or is another one; put it back"), "{problem}");
+            assert!(!detail.contains("backup") && !detail.contains("damaged"), "{problem}");
             let ready = client.get("/readyz?verbose");
             assert_eq!(ready.status, 503);
             assert!(ready.text().contains("deleted or replaced"), "{ready:?}");
+            assert!(!ready.text().contains("backup"), "{ready:?}");
             client.get("/livez").expect(200);
         }
         fs::rename(&aside, &file).expect("to put it back");

@@ -87,7 +87,30 @@ fn a_tombstone_answers_like_its_job() {
     other["payload"] = json!("other");
     let reused = client.post("/jobs", &other).problem(422, "idempotency-key-reused");
     assert_tombstone(&reused["job"], (id, "completed"));
-    assert_held(&client.post("/jobs", &with("on_duplicate", "replace")), id);
+    for (change, differs, replaced) in [
+        (json!({}), false, Value::Null),
+        (json!({"payload": "other"}), true, Value::Null),
+        (json!({"on_duplicate": "replace"}), false, json!(false)),
+        (json!({"on_duplicate": "replace", "payload": "other"}), true, json!(false)),
+    ] {
+        let mut again = sent.clone();
+        let members = change.as_object().expect("an object").clone();
+        again.as_object_mut().expect("an object").extend(members);
+        let answer = assert_held(&client.post("/jobs", &again), id);
+        assert_tombstone(&answer, (id, "completed"));
+        assert_eq!(
+            (&answer["payload_differs"], &answer["replaced"]),
+            (&json!(differs), &replaced),
+            "{change}"
+        );
+        let bulk = client.post("/jobs/bulk", &json!({"jobs": [again]})).expect(200);
+        let result = &bulk["results"][0];
+        assert_eq!(
+            (&result["payload_differs"], &result["replaced"]),
+            (&json!(differs), &replaced),
+            "{change}"
+        );
+    }
     let bulk = client.post("/jobs/bulk", &json!({"jobs": [sent]})).expect(200);
     let result = &bulk["results"][0];
     assert_eq!((&result["status"], &result["replayed"]), (&json!(200), &json!(true)));

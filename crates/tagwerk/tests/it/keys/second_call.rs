@@ -185,6 +185,36 @@ fn replace_rewrites_payload_priority_and_time_of_a_job_that_never_started() {
 }
 
 #[test]
+fn replace_leaves_alone_a_job_of_another_type_or_queue() {
+    let server = Server::start();
+    let mut client = server.client();
+    let first = json!({"type": "t", "queue": "q", "payload": 1, "idempotency_key": "k"});
+    let id = enqueue(&mut client, &first);
+    let before = job(&mut client, id);
+    for (member, value) in [("type", json!("u")), ("queue", json!("r")), ("queue", Value::Null)] {
+        let mut other = json!({"type": "t", "queue": "q", "payload": 2, "priority": 77, "delay_seconds": 60,
+            "idempotency_key": "k", "on_duplicate": "replace"});
+        other[member] = value;
+        let answer = assert_held(&client.post("/jobs", &other), id);
+        assert_eq!(
+            (&answer["replaced"], &answer["payload_differs"]),
+            (&json!(false), &json!(true)),
+            "{other}"
+        );
+        let bulk = client.post("/jobs/bulk", &json!({"jobs": [other]})).expect(200);
+        let result = &bulk["results"][0];
+        assert_eq!(
+            (&result["replaced"], &result["payload_differs"]),
+            (&json!(false), &json!(true)),
+            "{other}"
+        );
+        assert_eq!(job(&mut client, id), before, "{other}");
+    }
+    // What is compared is still what was sent first.
+    assert_eq!(assert_held(&client.post("/jobs", &first), id)["payload_differs"], false);
+}
+
+#[test]
 fn replace_leaves_alone_whatever_was_handed_out_before() {
     let server = Server::start();
     let mut client = server.client();
