@@ -242,12 +242,12 @@ impl Model {
                 Some(other) => Err(unexpected(Some(*owner), "the remains of the key's job", other)),
             },
             Want::Existing { owner, differs } => {
-                let (differs, replaced) = self.meet(*owner, job, *differs);
+                let (differs, replaced) = self.meet(*owner, (job, *differs));
                 self.existing(*owner, (differs, replaced), (item, whole))
             }
             Want::Repeats { index, differs } => {
                 let owner = ids[*index].unwrap_or_default();
-                let (differs, replaced) = self.meet(owner, job, *differs);
+                let (differs, replaced) = self.meet(owner, (job, *differs));
                 self.existing(owner, (differs, replaced), (item, whole))
             }
         }
@@ -275,7 +275,7 @@ impl Model {
     }
 
     /// What a second call does to the job that has its key: whether it differs from it, and whether it replaced it.
-    fn meet(&mut self, owner: i64, sent: &EnqueueJob, differs: bool) -> (bool, Option<bool>) {
+    fn meet(&mut self, owner: i64, (sent, differs): (&EnqueueJob, bool)) -> (bool, Option<bool>) {
         if sent.on_duplicate != Some(OnDuplicate::Replace) {
             return (differs, None);
         }

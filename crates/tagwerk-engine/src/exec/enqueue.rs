@@ -55,8 +55,9 @@ struct Relation {
 }
 
 impl Relation {
-    /// `home`: type and queue of the job that has the key, if it is still there.
-    fn of(work: &Work<'_>, job: &EnqueueJob, differs: bool, home: Option<(&str, &str)>) -> Self {
+    /// `sent`: the job, and whether it says something else. `home`: type and queue of the job that has the key, if it is still there.
+    fn of(work: &Work<'_>, sent: (&EnqueueJob, bool), home: Option<(&str, &str)>) -> Self {
+        let (job, differs) = sent;
         if job.on_duplicate != Some(OnDuplicate::Replace) {
             return Self { differs, replace: None };
         }
@@ -123,7 +124,7 @@ fn judge(
         return Ok(match (job.on_mismatch, job.on_duplicate) {
             (Some(OnMismatch::Reject), _) if differs => Verdict::Refused(Refusal::KeyReusedHere { index }),
             (_, Some(OnDuplicate::Conflict)) => Verdict::Refused(Refusal::DuplicateHere { index }),
-            _ => Verdict::Repeats { index, relation: beside(work, request, (job, index), differs) },
+            _ => Verdict::Repeats { index, relation: beside(work, request, (index, (job, differs))) },
         });
     }
     let Some(row) = work.key(key)? else { return Ok(Verdict::Create) };
@@ -139,7 +140,7 @@ fn judge(
     if !reject && job.on_duplicate != Some(OnDuplicate::Conflict) {
         let owner = row.tombstone.is_none().then(|| work.row(row.owner)).flatten();
         let home = owner.map(|owner| (&*owner.lane.kind, &*owner.lane.queue));
-        let relation = Relation::of(work, job, differs, home);
+        let relation = Relation::of(work, (job, differs), home);
         return Ok(Verdict::Existing { key: row, relation });
     }
     if row.tombstone.is_none() && work.damage(row.owner)?.is_some() {
@@ -154,14 +155,13 @@ fn judge(
 }
 
 /// How a job stands to an earlier one of the same request, which is not there yet.
-fn beside(work: &Work<'_>, request: &Enqueue, at: (&EnqueueJob, usize), differs: bool) -> Relation {
-    let (job, first) = at;
+fn beside(work: &Work<'_>, request: &Enqueue, (first, sent): (usize, (&EnqueueJob, bool))) -> Relation {
     let none = TypeSettings::default();
     let home = request
         .jobs
         .get(first)
         .map(|first| (&*first.kind, queue_of(first, work.env.types.get(&first.kind).unwrap_or(&none))));
-    Relation::of(work, job, differs, home)
+    Relation::of(work, sent, home)
 }
 
 /// Where the job that has the key stands; `None` if neither job nor tombstone is left.
