@@ -451,10 +451,8 @@ pub enum EngineError {
     /// The store is damaged.
     #[error("the store is damaged; run `tagwerk check --integrity` and restore a backup")]
     StoreDamaged,
-    /// The file of the store was taken away or is another one. What was accepted before is in the file that is missed.
-    #[error(
-        "the file of the store is gone or is another one; put it back where it was, the server goes on by itself"
-    )]
+    /// The file of the store was taken away or is another one.
+    #[error("the file of the store is gone or is another one; put it back, the server goes on by itself")]
     StoreGone,
     /// The row of a job that the command names cannot be read. Nothing has changed; other jobs are not touched by it.
     #[error(

@@ -94,6 +94,20 @@ pub enum OpenError {
         /// The file.
         path: PathBuf,
     },
+    /// It is no file.
+    #[error("{path} is a directory; name the file of the store in it")]
+    Directory {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// A file without anything in it, opened only for reading.
+    #[error(
+        "{path} is empty, so tagwerk did not make it; check the path, or start `tagwerk serve` there to create a store"
+    )]
+    Empty {
+        /// The file.
+        path: PathBuf,
+    },
     /// The folder does not exist.
     #[error("the folder of {path} does not exist; create it first")]
     NoFolder {
@@ -216,6 +230,7 @@ impl Opening<'_> {
             }
             ErrorKind::NotFound => OpenError::NoFolder { path: self.path() },
             ErrorKind::StorageFull => OpenError::Full { path: self.path() },
+            ErrorKind::IsADirectory => OpenError::Directory { path: self.path() },
             _ => OpenError::Io { path: self.path(), error },
         }
     }
@@ -339,11 +354,20 @@ fn prepare(opening: &Opening<'_>, conn: &Connection, options: &Options) -> Resul
 pub(crate) fn open_read_only(path: &Path) -> Result<Arc<SqliteReaders>, OpenError> {
     let path = path.canonicalize().map_err(|_| OpenError::Missing { path: path.to_owned() })?;
     let opening = Opening { path: &path };
+    let facts = path.metadata().map_err(|error| opening.io(error))?;
+    if facts.is_dir() {
+        return Err(OpenError::Directory { path });
+    }
     let readers = SqliteReaders::new(path.clone(), &Options::new(Timestamp::EPOCH, [0; 32]));
     let readers = readers.probe().map_err(|fail| opening.fail(fail))?;
     readers.with_connection(|conn| {
         if matches!(opening.check_owner(conn)?, Owner::Nobody) {
-            return Err(OpenError::Foreign { path: opening.path() });
+            let path = opening.path();
+            return Err(if facts.len() == 0 {
+                OpenError::Empty { path }
+            } else {
+                OpenError::Foreign { path }
+            });
         }
         let standing = migrate::standing(conn, migrate::ALL).map_err(|fail| opening.fail(fail))?;
         let (found, known) = (opening.refuse(standing)?, migrate::latest(migrate::ALL));

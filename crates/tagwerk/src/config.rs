@@ -8,6 +8,7 @@ mod address;
 mod keys;
 mod value;
 
+use std::borrow::Borrow;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -319,7 +320,7 @@ fn take_variable(name: &str, value: Option<&str>, given: &mut Given) {
         (None, _) => {
             let meant = keys::nearest(&name["TAGWERK_".len()..].to_lowercase());
             let message = meant.map_or_else(
-                || "no setting has this name; `tagwerk config` lists all".to_owned(),
+                || none_of(&KEYS.iter().map(Key::variable).collect::<Vec<_>>()),
                 |key| format!("no setting has this name; did you mean {}?", key.variable()),
             );
             given.refuse(name, source, message);
@@ -337,8 +338,13 @@ fn unknown(name: &str) -> String {
     }
     match keys::nearest(name) {
         Some(key) => format!("no setting has this name; did you mean {}?", key.name),
-        None => "no setting has this name; `tagwerk config` lists all".to_owned(),
+        None => none_of(&KEYS.iter().map(|key| key.name).collect::<Vec<_>>()),
     }
+}
+
+/// No command can list the settings while one of them is wrong, so they are listed here.
+fn none_of<S: Borrow<str>>(names: &[S]) -> String {
+    format!("no setting has this name; there are {}", names.join(", "))
 }
 
 #[cfg(test)]

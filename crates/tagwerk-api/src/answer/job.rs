@@ -407,7 +407,8 @@ pub struct JobsPage {
     pub jobs: Vec<JobSummary>,
     /// Rows of this page that cannot be read; empty unless the file was damaged.
     pub damaged: Vec<DamagedJob>,
-    /// What to give as `after` for the next page; `null` at the end.
+    /// What to give as `after` for the next page; `null` at the end. A page looks at a bounded number of rows, so with a filter
+    /// it may be short or empty while there is a next one.
     pub next: Option<String>,
 }
 
@@ -418,7 +419,8 @@ pub struct ReviewPage {
     pub jobs: Vec<JobSummary>,
     /// Rows of this page that cannot be read; empty unless the file was damaged.
     pub damaged: Vec<DamagedJob>,
-    /// What to give as `after` for the next page; `null` at the end.
+    /// What to give as `after` for the next page; `null` at the end. A page looks at a bounded number of rows, so with a filter
+    /// it may be short or empty while there is a next one.
     pub next: Option<String>,
 }
 

@@ -77,6 +77,16 @@ fn what_is_not_a_database_is_left_alone() {
 }
 
 #[test]
+fn a_directory_and_an_empty_file_are_told_as_what_they_are() {
+    let (folder, path) = folder();
+    assert!(matches!(refused(folder.path()), OpenError::Directory { .. }));
+    assert!(matches!(SqliteStore::open_read_only(folder.path()).err(), Some(OpenError::Directory { .. })));
+    fs::write(&path, b"").expect("a file");
+    assert!(matches!(SqliteStore::open_read_only(&path).err(), Some(OpenError::Empty { .. })));
+    assert_eq!(fs::read(&path).expect("the file"), b"");
+}
+
+#[test]
 fn a_damaged_header_is_told() {
     let (_folder, path) = folder();
     drop(SqliteStore::open(&path, &options()).expect("a store"));

@@ -80,7 +80,8 @@ impl From<std::io::Error> for Failure {
 
 impl From<ConfigError> for Failure {
     fn from(error: ConfigError) -> Self {
-        Self::usage(error.to_string(), "`tagwerk config` prints all settings and where they come from")
+        // No command shows settings that cannot be read, `tagwerk config` as little as any other.
+        Self::usage(error.to_string(), "put right what is named; then `tagwerk config` prints all settings")
     }
 }
 

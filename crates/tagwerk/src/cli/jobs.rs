@@ -6,7 +6,7 @@ pub(super) use view::{about, runs};
 
 use std::time::Duration;
 
-use tagwerk_client::api::answer::{DamagedJob, Job};
+use tagwerk_client::api::answer::{DamagedJob, Job, JobSummary, JobsPage};
 use tagwerk_client::api::query::{AttemptsQuery, JobsQuery};
 use tagwerk_client::api::request::{CancelRequest, UnblockRequest};
 use tagwerk_client::api::{Seconds, Status, Time};
@@ -180,7 +180,7 @@ impl Jobs {
 impl List {
     async fn run(self) -> Result<Exit, Failure> {
         let client = self.remote.client()?;
-        let query = JobsQuery {
+        let mut query = JobsQuery {
             status: self.status,
             job_type: self.job_type,
             queue: self.queue,
@@ -193,13 +193,25 @@ impl List {
             limit: self.limit,
             after: self.after,
         };
-        let answer = client.jobs(&query).await?;
+        let answer = loop {
+            let answer = client.jobs(&query).await?;
+            let JobsPage { jobs, damaged, next } = &answer.value;
+            match onward(jobs, damaged, next.as_deref()) {
+                Some(after) => query.after = Some(after),
+                None => break answer,
+            }
+        };
         if self.remote.json {
             return show::print(&answer.text);
         }
         show::print(&view::jobs(&answer.value.jobs))?;
         Ok(rest(&answer.value.damaged, answer.value.next.as_deref()))
     }
+}
+
+/// Behind which id to go on, if the page is empty and not the last: the server looks at a bounded number of rows for each.
+pub(super) fn onward(jobs: &[JobSummary], damaged: &[DamagedJob], next: Option<&str>) -> Option<i64> {
+    next.filter(|_| jobs.is_empty() && damaged.is_empty())?.parse().ok()
 }
 
 /// What a page cannot show.

@@ -1,6 +1,6 @@
 //! `tagwerk review`: what failed, and what is to become of it.
 
-use tagwerk_client::api::answer::JobSummary;
+use tagwerk_client::api::answer::{JobSummary, ReviewPage};
 use tagwerk_client::api::query::ReviewQuery;
 use tagwerk_client::api::request::{DiscardRequest, RetryRequest};
 use tagwerk_client::api::{ErrorClass, FailureReason, Time};
@@ -10,7 +10,7 @@ use super::connect::Remote;
 use super::exit::Exit;
 use super::failure::Failure;
 use super::job_name::JobName;
-use super::jobs::{Each, about, rest, runs};
+use super::jobs::{Each, about, onward, rest, runs};
 use super::show::{self, line, maybe_time, short};
 use super::table::table;
 use super::values::{json, named, time};
@@ -121,7 +121,7 @@ impl Review {
 
 impl List {
     async fn run(self) -> Result<Exit, Failure> {
-        let query = ReviewQuery {
+        let mut query = ReviewQuery {
             job_type: self.job_type,
             queue: self.queue,
             class: self.class,
@@ -131,7 +131,15 @@ impl List {
             limit: self.limit,
             after: self.after,
         };
-        let answer = self.remote.client()?.review(&query).await?;
+        let client = self.remote.client()?;
+        let answer = loop {
+            let answer = client.review(&query).await?;
+            let ReviewPage { jobs, damaged, next } = &answer.value;
+            match onward(jobs, damaged, next.as_deref()) {
+                Some(after) => query.after = Some(after),
+                None => break answer,
+            }
+        };
         if self.remote.json {
             return show::print(&answer.text);
         }

@@ -72,6 +72,10 @@ fn with_causes(error: &anyhow::Error) -> String {
 impl ShowConfig {
     /// The command.
     pub(crate) fn run(self) -> Result<Exit, Failure> {
-        show::print(&Config::load(&self.config, &[])?.show())
+        // It would be no help to be sent here again.
+        let config = Config::load(&self.config, &[]).map_err(|error| {
+            Failure::usage(error.to_string(), "put right what is named, then run it again")
+        })?;
+        show::print(&config.show())
     }
 }

@@ -70,7 +70,13 @@ fn unknown_keys_are_refused_with_the_nearest_name() {
     assert!(error("max_retry = 5").contains("did you mean max_retries?"));
     assert!(error("[retention]\ncomplete = 5").contains("did you mean retention.completed?"));
     assert!(error("retry = 5").contains("is a group; set retry.base, retry.factor"));
-    assert!(error("colour = 5").contains("`tagwerk config` lists all"));
+    let unknown = error("colour = 5");
+    assert!(
+        unknown.contains("there are listen, store, ") && !unknown.contains("tagwerk config"),
+        "{unknown}"
+    );
+    let unknown = load("", &[("TAGWERK_COLOUR", "5")], &[]).unwrap_err().to_string();
+    assert!(unknown.contains("there are TAGWERK_LISTEN, TAGWERK_STORE, "), "{unknown}");
     let variable = load("", &[("TAGWERK_MAXRETRIES", "5")], &[]).unwrap_err().to_string();
     assert!(variable.contains("did you mean TAGWERK_MAX_RETRIES?"), "{variable}");
     let others = [

@@ -84,6 +84,29 @@ fn something_else_listens_there() {
 }
 
 #[test]
+fn what_cannot_be_checked_is_told_as_what_it_is() {
+    let dir = folder();
+    std::fs::write(dir.path().join("empty.db"), b"").expect("a file");
+    for (store, says) in [("sqlite:.", "is a directory"), ("sqlite:empty.db", "is empty")] {
+        let ran = run_alone(dir.path(), &["check", "--store", store]);
+        let said = ran.fails(4);
+        assert!(said.contains(says) && !said.contains("another application"), "{said}");
+    }
+}
+
+#[test]
+fn a_wrong_setting_sends_nobody_in_a_circle() {
+    let dir = folder();
+    for set in ["colour=5", "max_retries=-1"] {
+        let ran = run_alone(dir.path(), &["config", "--set", set]);
+        let said = ran.fails(2);
+        assert!(!said.contains("`tagwerk config`"), "{said}");
+        let ran = run_alone(dir.path(), &["check", "--set", set]);
+        assert!(ran.fails(2).contains("put right what is named; then `tagwerk config`"), "{ran:?}");
+    }
+}
+
+#[test]
 fn addresses_that_are_none_are_usage_errors() {
     let dir = folder();
     for (url, says) in [

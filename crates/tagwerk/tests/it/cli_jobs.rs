@@ -136,6 +136,25 @@ fn json_is_exactly_what_the_server_says() {
 }
 
 #[test]
+fn a_list_goes_on_over_pages_that_found_nothing() {
+    /// Rows that the server looks at for one page.
+    const PAGE_ROWS: usize = 50_000;
+    let server = Server::start();
+    let line = "{\"type\":\"common\",\"delay_seconds\":86400}\n";
+    let mut lines = line.repeat(PAGE_ROWS + 1);
+    lines.push_str("{\"type\":\"rare\"}\n");
+    run_with_input(&server, &["enqueue", "--bulk", "-"], lines.as_bytes()).expect(0);
+    let page = server.get("/jobs?type=rare").expect(200);
+    assert_eq!((&page["jobs"], page["next"].is_string()), (&json!([]), true), "such a page: {page}");
+    for more in [&["--json"][..], &[]] {
+        let found = run(&server, &[&["jobs", "list", "--type", "rare"], more].concat());
+        assert!(found.expect(0).contains("rare") && found.stderr.is_empty(), "{found:?}");
+    }
+    let none = run(&server, &["jobs", "list", "--type", "none"]);
+    assert_eq!((none.expect(0), none.stderr.as_str()), ("no jobs\n", ""));
+}
+
+#[test]
 fn lists_are_tables_without_payloads() {
     let server = Server::start();
     assert_eq!(run(&server, &["jobs", "list"]).expect(0), "no jobs\n");
