@@ -335,13 +335,15 @@ pub enum Refusal {
     /// The key belongs to a pruned job and `on_duplicate: conflict` was asked for.
     #[error("idempotency key already belongs to job {0}, which retention has deleted")]
     DuplicatePruned(JobId, Tombstone),
-    /// The key belongs to an earlier job of the same request and `on_duplicate: conflict` was asked for.
+    /// The key belongs to an earlier job of the same atomic request, which was not stored, and `on_duplicate: conflict` was
+    /// asked for.
     #[error("job {index} of this request has the same idempotency key")]
     DuplicateHere {
         /// Index of that job.
         index: usize,
     },
-    /// The key belongs to an earlier job of the same request with other content, and `on_mismatch: reject` was asked for.
+    /// The key belongs to an earlier job of the same atomic request, which was not stored, with other content, and
+    /// `on_mismatch: reject` was asked for.
     #[error(
         "job {index} of this request has the same idempotency key with other content; use a new key for new work"
     )]

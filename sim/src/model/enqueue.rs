@@ -229,7 +229,14 @@ impl Model {
                     Some(other) => Err(unexpected(Some(id), "created", other)),
                 }
             }
-            Want::Refused(code, about) => compare::refused(code, *about, item),
+            // An earlier job of the same request is named by its id, if it was stored.
+            Want::Refused(code, about) => {
+                let first = about.and_then(|first| ids.get(usize::try_from(first).ok()?).copied().flatten());
+                match (code.strip_suffix(" (same request)"), first) {
+                    (Some(code), Some(_)) => compare::refused(code, first, item),
+                    _ => compare::refused(code, *about, item),
+                }
+            }
             Want::Pruned { owner, differs } => match item {
                 None => Ok(()),
                 Some(Ok(Enqueued::Pruned { id, payload_differs, replaced, .. }))

@@ -215,7 +215,7 @@ fn execute(work: &mut Work<'_>, request: &Enqueue, verdicts: Vec<Verdict>) -> St
                     created.next().ok_or_else(|| StoreError::Other("fewer jobs than verdicts".into()))?;
                 (Some(id), Ok(Enqueued::Created(work.full(id, view)?)))
             }
-            Verdict::Refused(refusal) => (None, Err(refusal)),
+            Verdict::Refused(refusal) => (None, Err(named(work, refusal, (&ids, view))?)),
             Verdict::Existing { key, relation } => {
                 let owner = key.owner;
                 match existing(work, (job, view), (key, relation)) {
@@ -235,6 +235,20 @@ fn execute(work: &mut Work<'_>, request: &Enqueue, verdicts: Vec<Verdict>) -> St
         items.push(item);
     }
     Ok(items)
+}
+
+/// Names the earlier job of the same request by its id. It has one by now, and says more than a place in a list.
+fn named(work: &mut Work<'_>, refusal: Refusal, at: (&[Option<JobId>], View)) -> StoreResult<Refusal> {
+    let (ids, view) = at;
+    let id_at = |index: usize| ids.get(index).copied().flatten();
+    Ok(match refusal {
+        Refusal::DuplicateHere { index } => match id_at(index) {
+            Some(first) => Refusal::Duplicate(work.full(first, view)?),
+            None => refusal,
+        },
+        Refusal::KeyReusedHere { index } => id_at(index).map_or(refusal, Refusal::KeyReused),
+        other => other,
+    })
 }
 
 /// Creates jobs with consecutive ids.

@@ -95,9 +95,28 @@ fn conflict_and_reject_refuse_and_say_whose_key_it_is() {
     let other = EnqueueJob { max_retries: Some(1), ..reject };
     assert_eq!(one(&mut rig, other.clone()), Err(Refusal::KeyReused(id)));
     let twice = |job: EnqueueJob| vec![keyed("mail", "n"), EnqueueJob { key: Some("n".into()), ..job }];
-    assert_eq!(rig.enqueue(twice(conflict)).pop().unwrap(), Err(Refusal::DuplicateHere { index: 0 }));
+    let items = rig.enqueue(twice(conflict.clone()));
+    let [Ok(Enqueued::Created(first)), Err(Refusal::Duplicate(job))] = &items[..] else {
+        panic!("{items:?}")
+    };
+    assert_eq!(job.row.job.id, first.row.job.id, "the earlier job of the request is named like any other");
     let again = |job: EnqueueJob| vec![keyed("mail", "m"), EnqueueJob { key: Some("m".into()), ..job }];
-    assert_eq!(rig.enqueue(again(other)).pop().unwrap(), Err(Refusal::KeyReusedHere { index: 0 }));
+    let items = rig.enqueue(again(other.clone()));
+    let [Ok(Enqueued::Created(first)), Err(Refusal::KeyReused(id))] = &items[..] else { panic!("{items:?}") };
+    assert_eq!(*id, first.row.job.id);
+    // Where nothing was stored there is no id: the place has to do.
+    let mut atomic = |second: EnqueueJob| {
+        let jobs = vec![keyed("mail", "o"), EnqueueJob { key: Some("o".into()), ..second }];
+        let command = Enqueue { jobs, mode: BulkMode::Atomic };
+        rig.send(|reply| Message::Enqueue(command, Box::new(reply)))
+            .try_recv()
+            .unwrap()
+            .unwrap()
+            .pop()
+            .unwrap()
+    };
+    assert_eq!(atomic(conflict), Err(Refusal::DuplicateHere { index: 0 }));
+    assert_eq!(atomic(other), Err(Refusal::KeyReusedHere { index: 0 }));
 }
 
 #[test]

@@ -273,7 +273,7 @@ fn a_file_that_is_deleted_or_replaced_while_it_is_served_is_not_written_any_more
         let aside = file.with_file_name("aside");
         fs::rename(&file, &aside).expect("it moves");
         let error = bench.store().begin().err().expect("it is refused");
-        assert!(matches!(&error, StoreError::Damaged(why) if why.contains(name)), "{error:?}");
+        assert!(matches!(&error, StoreError::Gone(why) if why.contains(name)), "{error:?}");
         fs::write(&file, b"").expect("another file");
         assert!(bench.store().begin().is_err(), "another file by that name is not it");
         fs::rename(&aside, &file).expect("it comes back");

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{assert_held, assert_new, bring, keyed};
 use crate::client::Client;
 use crate::server::Server;
-use crate::support::{enqueue, id_of, job, list, post_with, take, text};
+use crate::support::{delete, enqueue, id_of, job, list, post_with, take, text};
 
 /// The key as a header.
 fn header(key: &str) -> (&str, &str) {
@@ -268,6 +268,22 @@ fn in_bulk_each_key_is_judged_by_itself() {
         job[member] = json!(value);
         job
     };
+    // What the door refuses shifts no place behind it.
+    let broken = json!({"type": "t", "queue": "q", "priority": "odd"});
+    let jobs = [
+        broken,
+        with(key("first", 1), "on_duplicate", "conflict"),
+        with(key("first", 1), "on_duplicate", "conflict"),
+    ];
+    let answer = client.post("/jobs/bulk", &json!({"jobs": jobs})).expect(200);
+    let [refused, first, second] = answer["results"].as_array().expect("results").as_slice() else {
+        panic!("{answer}")
+    };
+    assert_eq!([&refused["status"], &first["status"], &second["status"]], [422, 201, 409]);
+    let id = id_of(&first["job"]);
+    assert_eq!((&second["job"], text(&second["problem"]["code"])), (&first["job"], "duplicate"));
+    assert!(text(&second["problem"]["detail"]).contains(&format!("job {id}")), "{second}");
+    delete(&mut client, &format!("/jobs/{id}")).expect(200);
     let jobs = [
         key("new", 1),
         key("old", 1),
