@@ -305,6 +305,8 @@ wire_enum! {
         NoWorker = "no_worker",
         /// An operator has paused its queue.
         QueuePaused = "queue_paused",
+        /// As many jobs run in its queue as may, or what is left is kept for more urgent ones.
+        QueueFull = "queue_full",
         /// The server is shutting down and hands out nothing.
         Draining = "draining",
         /// Another job with its ordering key comes first; the detail names it.

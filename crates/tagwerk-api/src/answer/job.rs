@@ -100,6 +100,8 @@ pub struct JobSummary {
     pub blocks: Option<u32>,
     /// Limits that it keeps to.
     pub limits: Vec<String>,
+    /// The key under which it takes turns with other jobs of its queue.
+    pub fair_key: Option<String>,
     /// Whom to ask, from the type's settings.
     pub owner: Option<String>,
     /// Last error text; kept through a requeue and after completion.
@@ -436,7 +438,7 @@ mod tests {
         "on_unknown":"verify","idempotency_key":null,"idempotency_scope":null,"idempotency_ttl_seconds":null,
         "on_duplicate":null,"on_mismatch":null,"supersede":false,"subject":{"kind":"order","id":"7","version":null},
         "correlation_id":null,"traceparent":null,"ordering_key":"o","on_head_failure":"skip","blocked_by":7,
-        "blocks":null,"limits":["crm:t"],"owner":null,"error":null,"failure":null,"worker_id":"w",
+        "blocks":null,"limits":["crm:t"],"fair_key":"t","owner":null,"error":null,"failure":null,"worker_id":"w",
         "claimed_at":"2026-07-01T12:00:00.001Z","lease_expires_at":"2026-07-01T12:05:00.001Z","verify":false,
         "cancel_requested":false,"superseded_by":null,"progress":null,"created_at":"2026-07-01T12:00:00.000Z",
         "updated_at":"2026-07-01T12:00:00.001Z","finished_at":null"#;

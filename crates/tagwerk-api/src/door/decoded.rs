@@ -75,6 +75,8 @@ pub struct NewJob {
     pub on_head_failure: Option<OnHeadFailure>,
     /// `limits`, sorted, each once.
     pub limits: Vec<String>,
+    /// `fair_key`
+    pub fair_key: Option<String>,
 }
 
 /// `POST /jobs/bulk`

@@ -130,6 +130,7 @@ impl DoorLimits {
             on_head_failure: reader.choice("on_head_failure"),
             supersede: reader.flag("supersede").unwrap_or(false),
             limits: self.limits(reader),
+            fair_key: reader.text("fair_key", self.key_rule()),
         };
         if job.supersede && job.subject.as_ref().is_none_or(|subject| subject.version.is_none()) {
             let why = "is needed with `supersede`: it says which job is newer";

@@ -118,7 +118,8 @@ fn of_field(limits: &DoorLimits, schema: &str, field: &str) -> Value {
         ("Progress", "message") => text(limits.progress_rule()),
         (_, "type") => text(limits.type_rule()),
         (_, "queue") => text(limits.queue_rule()),
-        ("Subject", "kind" | "id") | (_, "idempotency_key" | "correlation_id") => text(limits.key_rule()),
+        ("Subject", "kind" | "id")
+        | (_, "idempotency_key" | "correlation_id" | "fair_key" | "ordering_key") => text(limits.key_rule()),
         (_, "traceparent") => text(limits.traceparent_rule()),
         (_, "request_id") => text(limits.request_rule()),
         (_, "reason" | "note" | "owner") => text(limits.prose_rule()),

@@ -89,6 +89,7 @@ fn summary() -> JobSummary {
         blocked_by: None,
         blocks: None,
         limits: vec!["crm:tenant-42".to_owned()],
+        fair_key: Some("tenant-42".to_owned()),
         owner: Some("billing team".to_owned()),
         error: None,
         failure: None,

@@ -137,6 +137,10 @@ pub struct EnqueueRequest {
     /// Limits that it keeps to, at most two; each by its name, or with a partition that counts for itself: `crm:tenant-42`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limits: Option<Vec<String>>,
+    /// Jobs of different keys take turns within their queue and priority, so that none of them holds up the others; jobs
+    /// without a key take turns with them as one more. At most 255 bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fair_key: Option<String>,
 }
 
 /// `POST /jobs/bulk`

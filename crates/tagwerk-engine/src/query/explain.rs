@@ -1,11 +1,14 @@
 //! Why a job is where it is: every reason for waiting, what would free it, and until when if time alone decides.
 
-use tagwerk_core::{AttemptEnd, Status, Timestamp, limits, overdue};
+use tagwerk_core::{AttemptEnd, JobId, Status, Timestamp, limits, overdue};
 
 use crate::engine::Vitals;
 use crate::query::turns;
 use crate::row::{JobRow, QueueRow};
 use crate::store::{Read, StoreResult};
+
+/// Running rows that are read at a time.
+const RUNNING_PAGE: usize = 1_000;
 
 /// Kind of a reason. A closed list: programs may match on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +39,8 @@ pub enum WhyKind {
     NoWorker,
     /// An operator has paused its queue.
     QueuePaused,
+    /// As many jobs run in its queue as may.
+    QueueFull,
     /// The server is shutting down and hands out nothing.
     Draining,
     /// Another job with its ordering key comes first.
@@ -121,6 +126,9 @@ fn pending(read: &mut dyn Read, row: &JobRow, at: (&Vitals, Timestamp)) -> Store
     let mut reasons = Vec::new();
     let said = read.queue_rows()?.into_iter().find(|queue| *queue.name == *row.lane.queue);
     reasons.extend(said.iter().flat_map(paused));
+    if let Some(queue) = &said {
+        reasons.extend(full(read, row, queue)?);
+    }
     if job.available_at > now {
         reasons.push(not_due(read, row)?);
     }
@@ -153,6 +161,40 @@ fn paused(queue: &QueueRow) -> impl Iterator<Item = Why> + use<'_> {
             freed_by: "resume of the queue, for each reason",
         }
     })
+}
+
+/// Whether as many jobs run in its queue as may, of all priorities or of those that may not use the reserve.
+fn full(read: &mut dyn Read, row: &JobRow, queue: &QueueRow) -> StoreResult<Option<Why>> {
+    let settings = &queue.settings;
+    let Some(max) = settings.max_running else { return Ok(None) };
+    let below = settings.reserve.map(|reserve| reserve.from_priority);
+    let (mut running, mut running_below, mut after) = (0, 0, JobId(0));
+    loop {
+        let page = read.running(after, RUNNING_PAGE)?;
+        for other in page.iter().filter(|other| other.lane.queue == row.lane.queue) {
+            running += 1;
+            running_below += u32::from(below.is_some_and(|from| other.priority < from));
+        }
+        match page.last() {
+            Some(last) if page.len() == RUNNING_PAGE => after = last.job.id,
+            _ => break,
+        }
+    }
+    if settings.room(running, running_below, row.priority) != Some(0) {
+        return Ok(None);
+    }
+    let kept = settings.reserve.filter(|reserve| running < max && row.priority < reserve.from_priority);
+    let detail = match kept {
+        Some(reserve) => format!(
+            "Queue {} runs {running} of {max} jobs; {} slots are kept for priority {} and above.",
+            queue.name,
+            reserve.slots,
+            reserve.from_priority.value()
+        ),
+        None => format!("Queue {} is full: {running} of {max} jobs run.", queue.name),
+    };
+    let freed_by = "the end of a job that runs in the queue, or a higher max_running";
+    Ok(Some(Why { kind: WhyKind::QueueFull, detail, since: None, until: None, freed_by }))
 }
 
 fn ready(read: &mut dyn Read, row: &JobRow, now: Timestamp) -> StoreResult<Why> {

@@ -24,7 +24,7 @@ With --bulk each line of the file is a job as POST /jobs takes it, such as {\"ty
 Give each an idempotency_key: then a bulk that was interrupted is simply started again.";
 
 /// What is said of one job and has no place beside a file of many.
-const JOB_FLAGS: [&str; 30] = [
+const JOB_FLAGS: [&str; 31] = [
     "job_type",
     "payload",
     "queue",
@@ -55,6 +55,7 @@ const JOB_FLAGS: [&str; 30] = [
     "ordering_key",
     "on_head_failure",
     "limits",
+    "fair_key",
 ];
 
 /// Enqueue a job, or many from a file.
@@ -154,6 +155,9 @@ struct Options {
     /// A limit that it keeps to: crm, or crm:tenant-42 for a partition; up to two
     #[arg(long = "limit", value_name = "NAME")]
     limits: Vec<String>,
+    /// Jobs of different keys take turns within their queue and priority
+    #[arg(long, value_name = "KEY")]
+    fair_key: Option<String>,
 }
 
 /// The back-off before retries, for jobs and types.
@@ -253,6 +257,7 @@ impl Options {
             ordering_key: self.ordering_key,
             on_head_failure: self.on_head_failure,
             limits: Some(self.limits).filter(|limits| !limits.is_empty()),
+            fair_key: self.fair_key,
         })
     }
 }

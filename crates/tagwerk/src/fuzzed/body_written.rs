@@ -69,6 +69,7 @@ fn job_text(job: &NewJob) -> String {
     object.put("traceparent", job.traceparent.as_ref()).put("supersede", Some(job.supersede));
     object.put("ordering_key", job.ordering_key.as_ref()).put("on_head_failure", job.on_head_failure);
     object.put("limits", Some(&job.limits).filter(|limits| !limits.is_empty()));
+    object.put("fair_key", job.fair_key.as_ref());
     object.text()
 }
 

@@ -50,7 +50,7 @@ pub(super) fn new_job(job: door::NewJob) -> EnqueueJob {
         subject: job.subject.map(subject),
         correlation_id: job.correlation_id,
         traceparent: job.traceparent,
-        special: special(&job.limits),
+        special: special(&job.limits, job.fair_key),
         supersede: job.supersede,
         ordering: job.ordering_key.map(|key| {
             let on_head_failure = job.on_head_failure.map(on_head_failure);
@@ -181,12 +181,12 @@ const fn operate(id: JobId, action: Action) -> Operate {
 }
 
 /// What makes a job more than plain; nothing of it is made for a job that is.
-fn special(limits: &[String]) -> Option<Arc<Special>> {
-    if limits.is_empty() {
+fn special(limits: &[String], fair_key: Option<String>) -> Option<Arc<Special>> {
+    if limits.is_empty() && fair_key.is_none() {
         return None;
     }
     let limits = limits.iter().map(|text| LimitRef::parse(text)).collect();
-    Some(Arc::new(Special { limits, fair_key: None }))
+    Some(Arc::new(Special { limits, fair_key }))
 }
 
 /// Settings of a limit.

@@ -90,6 +90,7 @@ fn whole_summary(full: &FullJob, owner: Option<String>) -> JobSummary {
         blocked_by: None,
         blocks: None,
         limits: row.lane.limits().iter().map(ToString::to_string).collect(),
+        fair_key: row.lane.fair_key().map(str::to_owned),
         owner,
         error: job.error.clone(),
         failure: job.failure.map(failure),

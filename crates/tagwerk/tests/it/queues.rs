@@ -240,3 +240,52 @@ fn the_command_line_says_it_all_and_metrics_show_it() {
     assert_eq!(info["settings"], json!({"max_running": 4, "reserve": null, "max_depth": null}));
     assert_eq!(queues(&server, &["list"]).1, queues(&server, &[]).1);
 }
+
+/// A bulk import has taken every slot that it may: a critical job starts at once in the reserve, and in a queue without one it
+/// waits for one running job.
+#[test]
+fn a_reserve_lets_a_critical_job_start_at_once() {
+    let server = Server::start();
+    put(&server, &json!({"max_running": 3, "reserve": {"slots": 1, "from_priority": 30}}));
+    let low: Vec<Value> =
+        (0..6).map(|_| json!({"type": "send", "queue": "mail", "priority": "low"})).collect();
+    server.post("/jobs/bulk", &json!({"jobs": low})).expect(200);
+    let claim = || {
+        server
+            .post("/jobs/claim", &json!({"worker_id": "w", "queues": ["mail"], "lease_seconds": 60}))
+            .expect(200)
+    };
+    let (first, second) = (claim(), claim());
+    assert!(first["id"].is_i64() && second["id"].is_i64());
+    assert_eq!(claim(), Value::Null, "the third slot is kept");
+    let waits = server.get("/jobs/3/explain").expect(200);
+    assert_eq!(waits["reasons"][0]["kind"], "queue_full", "{waits}");
+    let urgent =
+        server.post("/jobs", &json!({"type": "send", "queue": "mail", "priority": "critical"})).expect(201);
+    assert_eq!(claim()["id"], urgent["id"]);
+    // Full: a claim that waits gets the next job when one ends, without asking again.
+    let next = std::thread::scope(|scope| {
+        let waits = scope.spawn(|| {
+            let claim = json!({"worker_id": "w", "queues": ["mail"], "wait_seconds": 20});
+            server.post("/jobs/claim", &claim).expect(200)
+        });
+        let done = json!({"lease": first["lease"]});
+        server.post(&format!("/jobs/{}/complete", first["id"]), &done).expect(200);
+        waits.join().expect("the claim is answered")
+    });
+    assert_eq!(next["id"], 3, "{next:?}");
+}
+
+/// Keys take turns whatever stands before them in the line.
+#[test]
+fn fair_keys_take_turns() {
+    let server = Server::start();
+    let of = |tenant: &str| json!({"type": "sync", "queue": "shop", "fair_key": tenant});
+    let flood: Vec<Value> = (0..20).map(|_| of("big")).collect();
+    server.post("/jobs/bulk", &json!({"jobs": flood})).expect(200);
+    let claim = || server.post("/jobs/claim", &json!({"worker_id": "w", "queues": ["shop"]})).expect(200);
+    assert_eq!(claim()["fair_key"], "big");
+    let small = server.post("/jobs", &of("small")).expect(201);
+    assert_eq!(claim()["id"], small["id"]);
+    assert_eq!(claim()["fair_key"], "big");
+}

@@ -25,7 +25,7 @@ fn every_field_is_read() {
         "idempotency_key":"k","idempotency_scope":"forever","idempotency_ttl_seconds":1,
         "on_duplicate":"replace","on_mismatch":"flag","subject":{"kind":"order","id":"4711","version":3},
         "ordering_key":"o","on_head_failure":"skip","correlation_id":"c","traceparent":"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
-        "supersede":true,"limits":["crm:t","api"]}"#;
+        "supersede":true,"limits":["crm:t","api"],"fair_key":"f"}"#;
     let job = door().enqueue(body.as_bytes(), None).unwrap();
     let payload = r#"{"b":1.10, "a":1e400,"a":"\u0000"}"#;
     let expected = NewJob {
@@ -60,6 +60,7 @@ fn every_field_is_read() {
         on_head_failure: Some(OnHeadFailure::Skip),
         supersede: true,
         limits: vec!["api".to_owned(), "crm:t".to_owned()],
+        fair_key: Some("f".to_owned()),
     };
     assert_eq!(job, expected);
 }
@@ -188,7 +189,7 @@ fn types_are_printable_text_of_at_most_255_bytes() {
 
 #[test]
 fn what_later_features_will_bring_is_unknown_until_then() {
-    for field in ["fair_key", "operation_id", "enqueue"] {
+    for field in ["operation_id", "enqueue"] {
         let error = only(&format!("{{\"type\":\"t\",\"{field}\":1}}"));
         assert!(error.starts_with(&format!("{field}: unknown-field: ")), "{error}");
     }

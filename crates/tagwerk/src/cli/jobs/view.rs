@@ -121,6 +121,7 @@ fn settings(job: &JobSummary) -> Rows {
         ("ordering key", job.ordering_key.as_deref().map(line)),
         ("blocked by", job.blocked_by.map(|id| id.to_string())),
         ("blocks", job.blocks.map(blocked)),
+        ("fair key", job.fair_key.as_deref().map(line)),
         ("owner", job.owner.as_deref().map(line)),
         ("lease", length(job.lease_seconds)),
         ("timeout", length(job.timeout_seconds)),

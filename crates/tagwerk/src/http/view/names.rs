@@ -161,6 +161,7 @@ pub(super) const fn why(kind: WhyKind) -> api::ExplainKind {
         WhyKind::AttemptOver => api::ExplainKind::AttemptOver,
         WhyKind::CancelRequested => api::ExplainKind::CancelRequested,
         WhyKind::Expired => api::ExplainKind::Expired,
+        WhyKind::QueueFull => api::ExplainKind::QueueFull,
         WhyKind::LimitFull => api::ExplainKind::LimitFull,
         WhyKind::RateExhausted => api::ExplainKind::RateExhausted,
         WhyKind::Throttled => api::ExplainKind::Throttled,
