@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tagwerk_core::limits;
 use tagwerk_engine::command::{Claim, ClaimAnswer, EngineError, PutType};
+use tagwerk_engine::row::JobRow;
 
 use super::compare::Payload;
 use super::eye::Eye;
@@ -396,7 +397,12 @@ fn served_here(answer: &ClaimAnswer, tried: &Tried) -> bool {
     let eye = Eye::new(tried);
     answer.jobs.first().is_some_and(|claimed| {
         let row = &claimed.job.row;
-        eye.written.iter().any(|written| written.job.id == row.job.id && written.job.lease == row.job.lease)
+        // The version, too: a transaction that writes something else about a job leaves its lease as it was.
+        let is_granted = |written: &JobRow| {
+            let (written, given) = (&written.job, &row.job);
+            (written.id, written.version, &written.lease) == (given.id, given.version, &given.lease)
+        };
+        eye.written.iter().any(|written| is_granted(&*written))
     })
 }
 
