@@ -402,7 +402,7 @@ fn served_here(answer: &ClaimAnswer, tried: &Tried) -> bool {
             let (written, given) = (&written.job, &row.job);
             (written.id, written.version, &written.lease) == (given.id, given.version, &given.lease)
         };
-        eye.written.iter().any(|written| is_granted(&*written))
+        eye.written.iter().any(|written| is_granted(written))
     })
 }
 
