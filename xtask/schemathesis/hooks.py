@@ -51,6 +51,8 @@ UNSAYABLE_PROBLEMS = {
     # The key of the header is not that of the body.
     "idempotency-key-conflict",
     "payload-too-large",
+    # Which limits there are.
+    "unknown-limit",
     # Another call of the run has bounded or drained the queue.
     "queue-full",
     "queue-draining",

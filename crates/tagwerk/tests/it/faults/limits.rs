@@ -1,4 +1,4 @@
-//! Limits that leak, are overrun, or never open again (f001, f080 to f090).
+//! Limits that leak, are overrun, never open again, or change an order (f001, f080 to f090, f136).
 
 use std::collections::BTreeSet;
 
@@ -307,4 +307,24 @@ fn f089_waiting_at_a_rate_spends_no_attempt() {
 fn most_within(starts: &[i64], per_ms: i64) -> usize {
     let within = |from: &i64| starts.iter().filter(|start| (*from..from + per_ms).contains(*start)).count();
     starts.iter().map(within).max().unwrap_or_default()
+}
+
+/// bullmq#1929: jobs put back by a limit changed their place among equals.
+#[test]
+fn f136_jobs_held_back_by_a_limit_keep_their_place() {
+    let server = Server::start();
+    let mut client = server.client();
+    put(&mut client, "crm", &json!({"max_running": 1}));
+    for round in 0..20 {
+        let sent: Vec<i64> = enqueue_all(&mut client, &vec![limited(); 5]);
+        let mut order = Vec::new();
+        for _ in 0..5 {
+            let mut held = rush(&server, 3);
+            assert_eq!(held.len(), 1, "round {round}");
+            let held = held.remove(0);
+            order.push(held.id);
+            held.complete(&mut client);
+        }
+        assert_eq!(order, sent, "round {round}");
+    }
 }

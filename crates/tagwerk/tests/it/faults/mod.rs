@@ -69,6 +69,13 @@
 //! | f087 | `faults::limits::f087_a_claim_that_waits_is_woken_when_the_rate_goes_on` |
 //! | f088 | `faults::limits::f088_no_slot_leaks_over_many_runs_with_dead_workers_and_refusals` |
 //! | f089 | `faults::limits::f089_waiting_at_a_rate_spends_no_attempt` |
+//! | f091 | `faults::keyed::f091_two_jobs_of_a_key_never_run_together` |
+//! | f092 | `faults::keyed::f092_a_head_that_is_lost_goes_on_or_blocks_in_sight`; every way into review: the tests of orders in the engine |
+//! | f093 | `faults::keyed::f093_a_head_that_is_retried_keeps_its_place` |
+//! | f094 | `faults::keyed::f094_a_forced_end_frees_job_and_key_in_one_call` |
+//! | f095, f096 | `queues::f095_f096_a_pause_survives_kill_9_and_holds_for_rescue_and_retry` |
+//! | f097 | `queues::f097_a_drain_survives_kill_9_and_says_when_it_is_done` |
+//! | f098 | the engine: `f098_pause_and_resume_over_and_over_end_as_the_last_says` |
 //! | f099 | `faults::deploy::f099_cancel_is_done_or_refused_by_the_state_and_frees_at_once` |
 //! | f100 | `faults::deploy::f100_a_job_can_be_deleted_in_every_state_and_its_holder_is_told` |
 //! | f105 | `http_payload::f105_nul_in_strings_is_kept_or_refused_and_never_sticks` |
@@ -87,6 +94,7 @@
 //! | f133 | `faults::order::f133_a_job_that_always_fails_does_not_starve_those_behind_it` |
 //! | f134 | `faults::order::f134_ten_thousand_equal_jobs_come_in_the_order_in_which_they_were_sent` |
 //! | f135 | `faults::order::f135_jobs_of_the_same_instant_come_by_number` |
+//! | f136 | `faults::limits::f136_jobs_held_back_by_a_limit_keep_their_place` |
 //! | f137 | `faults::order::f137_a_backlog_does_not_beat_a_higher_priority` |
 //! | f149 | `faults::figures::f149_f152_totals_are_what_clients_saw_and_counts_are_the_rows` |
 //! | f150 | `process::f150_metrics_stay_small_whatever_names_come` |
@@ -99,15 +107,9 @@
 //! |---|---|
 //! | f020 | PostgreSQL |
 //! | f060 | operations |
-//! | f091 | `faults::keyed::f091_two_jobs_of_a_key_never_run_together` |
-//! | f092 | `faults::keyed::f092_a_head_that_is_lost_goes_on_or_blocks_in_sight`; every way into review: the tests of orders in the engine |
-//! | f093 | `faults::keyed::f093_a_head_that_is_retried_keeps_its_place` |
-//! | f094 | `faults::keyed::f094_a_forced_end_frees_job_and_key_in_one_call` |
-//! | f095, f096, f097, f098 | pausing and draining of queues |
 //! | f110 | a dashboard |
 //! | f113, f114 | webhooks |
 //! | f117 | schedules, several servers |
-//! | f136 | limits |
 //! | f148 | a dashboard |
 
 mod backoff;
@@ -131,7 +133,7 @@ use std::ops::RangeInclusive;
 use std::path::Path;
 
 /// The kinds of faults that the queue on one SQLite server must not have, as their numbers.
-const KINDS: [RangeInclusive<u32>; 12] = [
+const KINDS: [RangeInclusive<u32>; 13] = [
     1..=5,
     6..=15,
     16..=20,
@@ -140,6 +142,7 @@ const KINDS: [RangeInclusive<u32>; 12] = [
     49..=53,
     54..=60,
     73..=79,
+    80..=90,
     91..=94,
     95..=100,
     105..=120,
