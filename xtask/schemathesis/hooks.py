@@ -38,6 +38,8 @@ UNSAYABLE_FIELDS = {
     ("expires_at", "out-of-range"),
     # Needed only with `supersede`.
     ("subject.version", "missing"),
+    # Which limits there are.
+    ("limits", "unknown-value"),
     # Only a stream of lines takes it; the same path with a JSON body does not.
     ("results", "unknown-field"),
     # The encoding of a header. The tool writes some texts as Latin-1.
@@ -51,8 +53,6 @@ UNSAYABLE_PROBLEMS = {
     # The key of the header is not that of the body.
     "idempotency-key-conflict",
     "payload-too-large",
-    # Which limits there are.
-    "unknown-limit",
     # Another call of the run has bounded or drained the queue.
     "queue-full",
     "queue-draining",

@@ -10,7 +10,7 @@ use tagwerk_client::api::{Json, LeaseToken, Seconds, Status, Time};
 
 use crate::script::{Script, Step, json};
 
-const TOMBSTONE: &str = r#"{"id":7,"type":"t","status":"completed","finished_at":null,"pruned":true}"#;
+const TOMBSTONE: &str = r#"{"id":7,"type":"t","status":"completed","finished_at":null,"pruned":true,"payload_differs":false,"replaced":null}"#;
 
 fn job(job_type: &str) -> EnqueueRequest {
     EnqueueRequest { job_type: job_type.to_owned(), ..EnqueueRequest::default() }
