@@ -131,11 +131,16 @@ fn claimers_that_do_not_wait_for_their_answer_leave_nothing_running() {
     let jobs: Vec<Value> = (0..30).map(|_| json!({"type": "t"})).collect();
     server.post("/jobs/bulk", &json!({"jobs": jobs})).expect(200);
     let claim = json!({"worker_id": "gone"}).to_string();
+    // They are gone before the server reads what they ask for.
+    server.stand_still();
     for _ in 0..30 {
         let mut gone = server.client();
         gone.begin(&request(server.addr(), "POST /jobs/claim", &[JSON], claim.as_bytes())).expect("to send");
+        let addr = gone.stream().and_then(|stream| stream.get_ref().local_addr()).expect("an address");
         gone.close();
+        server.learns_of_the_end(addr);
     }
+    server.signal("CONT");
     // Some of their claims may be read only now, so what they let go comes little by little.
     let mut attempts: Vec<Value> = Vec::new();
     let (start, patient) = (Instant::now(), json!({"worker_id": "w", "max_jobs": 100, "wait_seconds": 5}));

@@ -202,6 +202,21 @@ impl Server {
         }
     }
 
+    /// Returns when the system has taken in, for the server, that this client has closed its side: everything the client sent
+    /// is there and so is the end of it. Without this a server may read a request before it can know of the end.
+    pub(crate) fn learns_of_the_end(&self, client: SocketAddr) {
+        let ports = [client, self.addr].map(|addr| format!(":{:04X}", addr.port()));
+        // `sl: local_address rem_address st …`; 05 is FIN_WAIT2, our end was acknowledged, and 06 TIME_WAIT, theirs came too.
+        let ended = |line: &str| {
+            let mut words = line.split_whitespace().skip(1);
+            ports.iter().all(|port| words.next().is_some_and(|addr| addr.ends_with(port)))
+                && words.next().is_some_and(|state| matches!(state, "05" | "06"))
+        };
+        while !std::fs::read_to_string("/proc/net/tcp").expect("the connections").lines().any(ended) {
+            std::thread::yield_now();
+        }
+    }
+
     /// Waits for its end. Returns the status and what it wrote to stdout after it began to listen.
     pub(crate) fn wait(&mut self) -> (ExitStatus, String) {
         let mut process = self.process.take().expect("a running server");
