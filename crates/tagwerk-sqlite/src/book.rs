@@ -9,11 +9,12 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::sync::Arc;
 
 use rusqlite::{Connection, OptionalExtension, Row};
 use tagwerk_engine::row::LaneId;
 
-use crate::boards::Special;
+use crate::boards::{Closed, Pick, Special};
 use crate::error::Res;
 use crate::lanes::Lanes;
 
@@ -152,10 +153,18 @@ impl Book {
         due
     }
 
-    /// The best due head of a plain lane.
-    pub(crate) fn best_of(&self, lane: LaneId, now: i64) -> Option<Candidate> {
-        let due = self.levels_of(&[lane]).filter(|(_, head)| head.due <= now).last();
-        due.map(|(level, head)| Candidate::new(level, head))
+    /// What a claim of these queues takes next, and how much of it `room` lets through.
+    pub(crate) fn next(
+        &mut self,
+        queues: &[(Arc<str>, Vec<LaneId>)],
+        (now, room): (i64, &mut dyn FnMut(Level) -> Result<u32, Closed>),
+    ) -> Option<(Pick, u32)> {
+        let Self { heads, special, .. } = self;
+        let best_of = |lane: LaneId| {
+            let due = levels_of(heads, lane).filter(|(_, head)| head.due <= now).last();
+            due.map(|(level, head)| Candidate::new(level, head))
+        };
+        special.best(queues, &best_of, room)
     }
 
     /// All levels, or those of these lanes, with their heads.
@@ -178,10 +187,7 @@ impl Book {
     }
 
     fn levels_of<'a>(&'a self, lanes: &'a [LaneId]) -> impl Iterator<Item = (Level, Head)> + use<'a> {
-        lanes.iter().flat_map(|lane| {
-            let levels = Level { lane: *lane, prio: i64::MIN }..=Level { lane: *lane, prio: i64::MAX };
-            self.heads.range(levels).map(|(level, head)| (*level, *head))
-        })
+        lanes.iter().flat_map(|lane| levels_of(&self.heads, *lane))
     }
 
     /// The transaction was committed: what it did to the book holds.
@@ -200,6 +206,12 @@ impl Book {
         self.touched.clear();
         Ok(())
     }
+}
+
+/// The levels of a lane with their heads, lowest priority first.
+fn levels_of(heads: &BTreeMap<Level, Head>, lane: LaneId) -> impl Iterator<Item = (Level, Head)> {
+    let levels = Level { lane, prio: i64::MIN }..=Level { lane, prio: i64::MAX };
+    heads.range(levels).map(|(level, head)| (*level, *head))
 }
 
 /// The first ready row of a level.

@@ -9,8 +9,8 @@ use tagwerk_engine::row::{JobRow, LaneId};
 use tagwerk_engine::store::ClaimQuery;
 
 use super::{End, Merge, Sources, place};
-use crate::boards::{Closed, Pick};
-use crate::book::{Book, Level};
+use crate::boards::Closed;
+use crate::book::Level;
 use crate::error::Res;
 use crate::lanes::Lanes;
 use crate::writer::Writer;
@@ -34,7 +34,7 @@ pub(super) fn answer(
             let of_limits = gates.room(lanes, level.lane, at).map_err(Closed::Limit)?;
             Ok(of_limits.min(of_queue))
         };
-        let Some((pick, room)) = next(book, &queues, (now, &mut room)) else { break };
+        let Some((pick, room)) = book.next(&queues, (now, &mut room)) else { break };
         let level = pick.from.level();
         let most = if pick.takes_turns { 1 } else { usize::try_from(room).unwrap_or(usize::MAX) };
         let before = merge.taken.len();
@@ -69,18 +69,6 @@ pub(super) fn answer(
     }
     writer.given.extend(taken.iter().map(place));
     Ok(taken)
-}
-
-/// What comes next, as far as limits let it.
-fn next(
-    book: &mut Book,
-    queues: &[(Arc<str>, Vec<LaneId>)],
-    (now, room): (i64, &mut dyn FnMut(Level) -> Result<u32, Closed>),
-) -> Option<(Pick, u32)> {
-    let mut special = std::mem::take(&mut book.special);
-    let found = special.best(queues, &|class| book.best_of(class, now), room);
-    book.special = special;
-    found
 }
 
 /// The classes of a wish by their queues.
