@@ -14,6 +14,7 @@ mod poller;
 mod producer;
 mod slow;
 mod tokenless;
+mod turns;
 
 use std::collections::BTreeMap;
 
@@ -32,6 +33,8 @@ pub(crate) struct Board {
     pub(crate) versions: BTreeMap<JobId, i64>,
     /// Every lease that was ever answered: job, token, worker.
     pub(crate) leases: Vec<(JobId, String, String)>,
+    /// Jobs that were seen in review in the order of an ordering key.
+    pub(crate) failed: Vec<JobId>,
 }
 
 /// What an actor works with while it is awake.
@@ -110,6 +113,7 @@ impl Board {
             Answer::Work(work) => {
                 for result in work.results.iter().flatten() {
                     self.pin_job(result.job.row.job.id, result.job.row.job.version);
+                    self.pin_failed(&result.job.row);
                 }
                 if let Some(claimed) = &work.claimed {
                     self.pin_claim(claimed);
@@ -117,6 +121,7 @@ impl Board {
             }
             Answer::Operate(Ok(OperateAnswer { job: Listed::Job(full), .. })) => {
                 self.pin_job(full.row.job.id, full.row.job.version);
+                self.pin_failed(&full.row);
             }
             Answer::Operate(_) | Answer::PutType(_) => {}
         }

@@ -15,6 +15,7 @@ mod lease_end;
 mod losses_bounded;
 mod one_lease;
 mod one_result;
+mod ordered;
 mod retention;
 mod runs_bounded;
 mod superseded;
@@ -77,6 +78,7 @@ pub(crate) fn all(settings: &Settings) -> Vec<Box<dyn Invariant>> {
         Box::new(durable::Durable),
         Box::new(one_lease::OneLease::default()),
         Box::new(one_result::OneResult::default()),
+        Box::new(ordered::Ordered::default()),
         Box::new(runs_bounded::RunsBounded::default()),
         Box::new(losses_bounded::LossesBounded),
         Box::new(due::NotBeforeDue),

@@ -23,6 +23,7 @@ mod repeats;
 mod report;
 mod step;
 mod time;
+mod turns;
 mod versions;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -71,6 +72,8 @@ struct NodeView {
 pub(crate) struct Model {
     settings: Settings,
     jobs: BTreeMap<i64, Job>,
+    /// All jobs of each ordering key.
+    orders: BTreeMap<String, BTreeSet<i64>>,
     keys: BTreeMap<String, Key>,
     types: BTreeMap<String, TypeSettings>,
     objects: BTreeMap<versions::Object, versions::Known>,
@@ -83,7 +86,7 @@ pub(crate) struct Model {
     now: i64,
     created_here: usize,
     touched: BTreeSet<i64>,
-    /// Jobs whose attempts it ended without being asked to look for such.
+    /// Jobs that it brought up to date with time without being asked to look for such.
     fresh: BTreeSet<i64>,
     deleted: BTreeSet<i64>,
     released: Vec<(String, i64)>,
@@ -97,6 +100,7 @@ impl Model {
         Self {
             settings,
             jobs: BTreeMap::new(),
+            orders: BTreeMap::new(),
             keys: BTreeMap::new(),
             types: BTreeMap::new(),
             objects: BTreeMap::new(),
@@ -134,7 +138,7 @@ impl Model {
         for job in self.jobs.values() {
             match found.get(&job.id) {
                 None => return Err(Contradiction::of(Some(job.id), "it is not in the store any more")),
-                Some(full) => compare::row(job, &full.row)
+                Some(full) => compare::stored(job, &full.row)
                     .map_err(|what| Contradiction::of(Some(job.id), format!("the store is wrong: {what}")))?,
             }
             if found.get(&job.id).is_some_and(|full| full.detail.payload != job.payload) {
@@ -284,7 +288,7 @@ impl Model {
             let Some(row) = eye.last(id) else {
                 return Err(Contradiction::of(Some(id), "it must change, but nothing was written"));
             };
-            compare::row(job, row)
+            compare::stored(job, row)
                 .map_err(|what| Contradiction::of(Some(id), format!("it was written wrongly: {what}")))?;
         }
         for row in &eye.written {
@@ -292,7 +296,7 @@ impl Model {
             if eye.erased.contains(&id) {
                 continue;
             }
-            compare::row(self.job(id)?, eye.last(id).unwrap_or(row)).map_err(|what| {
+            compare::stored(self.job(id)?, eye.last(id).unwrap_or(row)).map_err(|what| {
                 Contradiction::of(Some(id), format!("it was written and must not change: {what}"))
             })?;
         }

@@ -1,10 +1,13 @@
 //! What a seed decides before anything happens: settings of the server, who takes part, what goes wrong how often, how
 //! long it lasts.
 
+mod turns;
+
 use tagwerk_core::{Jitter, RetryPolicy, retention};
 use tagwerk_engine::settings::{LeaseToken, Settings};
 
 use crate::chance::Chance;
+use turns::Turns;
 
 /// Which store a world runs on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -117,6 +120,7 @@ pub(crate) struct Plan {
     pub(crate) keys: usize,
     /// More jobs become overdue at once than one batch ends.
     pub(crate) mass: bool,
+    pub(crate) turns: Turns,
 }
 
 impl Plan {
@@ -144,6 +148,7 @@ impl Plan {
             types: 1 + chance.below(3),
             keys: 2 + chance.below(12),
             mass,
+            turns: Turns::of(seed),
         }
     }
 }

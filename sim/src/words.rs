@@ -35,7 +35,10 @@ pub(crate) fn call(call: &Call) -> String {
 
 fn order(job: &tagwerk_engine::command::EnqueueJob) -> String {
     let key = job.key.as_ref().map(|key| format!(" key {key} {:?} {:?}", job.scope, job.on_duplicate));
-    format!("{} {:?} {:?}{}", job.kind, job.start, job.max_age, key.unwrap_or_default())
+    let turn =
+        job.ordering.as_ref().map(|own| format!(" ordering key {} {:?}", own.key, own.on_head_failure));
+    let (key, turn) = (key.unwrap_or_default(), turn.unwrap_or_default());
+    format!("{} {:?} {:?}{key}{turn}", job.kind, job.start, job.max_age)
 }
 
 fn claiming(claim: &Claim) -> String {
@@ -146,9 +149,10 @@ pub(crate) fn write(write: &Write) -> Option<(JobId, String)> {
     match write {
         Write::Insert(insert) => {
             let row = &insert.row;
+            let turn = if row.is_blocked() { ", waits for its turn" } else { "" };
             Some((
                 row.job.id,
-                format!("  job {}: accepted, due {}", row.job.id, row.job.available_at.as_millis()),
+                format!("  job {}: accepted{turn}, due {}", row.job.id, row.job.available_at.as_millis()),
             ))
         }
         Write::Change(change) => {
@@ -178,7 +182,8 @@ pub(crate) fn write(write: &Write) -> Option<(JobId, String)> {
                 after.verify,
                 after.available_at.as_millis()
             );
-            Some((after.id, format!("  job {}: {how}{lease}{failure} ({counts})", after.id)))
+            let turn = if change.after.is_blocked() { ", waits for its turn" } else { "" };
+            Some((after.id, format!("  job {}: {how}{lease}{failure}{turn} ({counts})", after.id)))
         }
         Write::Erase(id) => Some((*id, format!("  job {id}: deleted"))),
         Write::Key(_) | Write::Attempt(..) => None,

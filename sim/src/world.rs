@@ -5,6 +5,7 @@ mod finish;
 mod judges;
 mod network;
 mod steps;
+mod turns;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;

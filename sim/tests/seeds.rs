@@ -18,7 +18,7 @@ fn all_clean(seeds: std::ops::Range<u64>, store: StoreKind) -> Tally {
 }
 
 /// What a fixed set must have met, so that its being clean means something.
-const MUST_BE_SEEN: [(&str, &[&str]); 5] = [
+const MUST_BE_SEEN: [(&str, &[&str]); 6] = [
     (
         "calls",
         &[
@@ -40,6 +40,7 @@ const MUST_BE_SEEN: [(&str, &[&str]); 5] = [
             "discard",
             "force-fail",
             "delete",
+            "unblock",
             "type settings",
         ],
     ),
@@ -71,6 +72,7 @@ const MUST_BE_SEEN: [(&str, &[&str]); 5] = [
             "idempotency-key-reused",
             "not-atomic",
             "not-found",
+            "not-holding",
             "timed-out, may report",
         ],
     ),
@@ -85,6 +87,18 @@ const MUST_BE_SEEN: [(&str, &[&str]); 5] = [
             "permanent",
             "retries_exhausted",
             "expired",
+        ],
+    ),
+    (
+        "turns",
+        &[
+            "waits behind another one",
+            "came",
+            "came back behind another one",
+            "lost to one that came back",
+            "a failed head holds",
+            "expired behind another one",
+            "cancelled behind another one",
         ],
     ),
 ];

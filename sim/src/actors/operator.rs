@@ -4,7 +4,7 @@ use tagwerk_core::{Action, Jitter, JobId, OnUnknown, Priority, RetryOverrides};
 use tagwerk_engine::command::{KeyFate, Operate, PutType};
 use tagwerk_engine::row::TypeSettings;
 
-use super::{Actor, Desk};
+use super::{Actor, Desk, turns};
 use crate::call::{Call, Reply};
 
 /// See the module.
@@ -35,6 +35,9 @@ impl Actor for Operator {
 
 /// Any job, or one that was handed out not long ago: whoever has it, or has lost it, may still have something to say.
 fn choose(desk: &mut Desk<'_>) -> Option<JobId> {
+    if let Some(id) = turns::holder(desk) {
+        return Some(id);
+    }
     let leases = &desk.board.leases;
     let newest = &leases[leases.len().saturating_sub(6)..];
     if desk.chance.percent(40)
@@ -47,8 +50,10 @@ fn choose(desk: &mut Desk<'_>) -> Option<JobId> {
 
 fn act(desk: &mut Desk<'_>, id: JobId) -> Call {
     let known = desk.board.versions.get(&id).copied();
+    let unblock = turns::is_to_unblock(desk);
     let chance = &mut *desk.chance;
     let action = match chance.weighted(&[15, 10, 40, 12, 12, 5]) {
+        _ if unblock => Action::Unblock,
         0 => Action::Cancel { wait: false },
         1 => Action::Cancel { wait: true },
         2 => {

@@ -5,7 +5,7 @@ use tagwerk_core::{Jitter, OnUnknown, Priority, RetryOverrides, Timestamp};
 use tagwerk_engine::command::{EnqueueJob, MaxAge, Start};
 use tagwerk_engine::row::Subject;
 
-use super::Desk;
+use super::{Desk, turns};
 
 /// Priorities in use: several between the levels, several equal.
 const PRIORITIES: [u8; 5] = [0, 10, 10, 20, 35];
@@ -58,6 +58,7 @@ pub(super) fn job(desk: &mut Desk<'_>) -> EnqueueJob {
     if desk.chance.percent(20) {
         version(desk, &mut job);
     }
+    turns::give_key(desk, &mut job);
     job
 }
 

@@ -4,7 +4,7 @@
 //! transaction hands out or leaves.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tagwerk_core::{JobId, Status};
 use tagwerk_engine::row::{JobRow, LaneId};
@@ -20,6 +20,8 @@ pub(super) struct ClaimOrder {
     given: Vec<(LaneId, Place, String)>,
     /// Who gave a job back, and when: it is passed over for a while.
     released: BTreeMap<JobId, i64>,
+    /// Jobs of ordering keys whose turn may have come after others were handed out in this step.
+    turned: BTreeSet<JobId>,
 }
 
 type Place = (Reverse<u8>, i64, JobId);
@@ -34,6 +36,7 @@ impl Invariant for ClaimOrder {
 
     fn see(&mut self, at: At, event: &Event<'_>) -> Result<(), Broken> {
         match event {
+            Event::Granted { .. } => self.turned.clear(),
             Event::Began => self.given.clear(),
             Event::Wrote(Write::Change(change)) => {
                 let (before, after) = (&change.before, &change.after);
@@ -41,6 +44,9 @@ impl Invariant for ClaimOrder {
                     let worker =
                         after.job.lease.as_ref().map(|lease| lease.worker.clone()).unwrap_or_default();
                     self.given.push((after.lane.id, place(after), worker));
+                }
+                if before.is_blocked() != after.is_blocked() {
+                    self.turned.insert(after.job.id);
                 }
                 if after.job.release_count > before.job.release_count {
                     self.released.insert(after.job.id, at.mono);
@@ -52,6 +58,7 @@ impl Invariant for ClaimOrder {
                     .jobs
                     .iter()
                     .filter(|claimed| !self.released.contains_key(&claimed.job.row.job.id))
+                    .filter(|claimed| !self.turned.contains(&claimed.job.row.job.id))
                     .map(|claimed| place(&claimed.job.row))
                     .collect();
                 if let Some(pair) = places.windows(2).find(|pair| pair[0] > pair[1]) {
@@ -72,6 +79,8 @@ impl ClaimOrder {
         let waits = |row: &&JobRow| {
             let job = &row.job;
             job.status == Status::Pending
+                && !row.is_blocked()
+                && !self.turned.contains(&job.id)
                 && job.available_at.as_millis() <= at.now
                 && job.updated_at.as_millis() < at.now
                 && job.expires_at.is_none_or(|expires| expires.as_millis() > at.now)

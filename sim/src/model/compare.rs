@@ -6,7 +6,7 @@ use tagwerk_engine::row::{FullJob, JobRow, KeyRow};
 
 use super::job::{Job, Past};
 use super::keys::Key;
-use super::{Contradiction, Judged};
+use super::{Contradiction, Judged, turns};
 use crate::call::refusal_code;
 
 /// Whether an answer shows payloads.
@@ -47,6 +47,12 @@ pub(crate) fn shown(job: &Job, full: &FullJob, payload: Payload) -> Judged {
 }
 
 /// A job as the store has it.
+pub(crate) fn stored(job: &Job, row: &JobRow) -> Result<(), String> {
+    self::row(job, row)?;
+    turns::compare(job, row)
+}
+
+/// All of it that an answer shows, too.
 pub(crate) fn row(job: &Job, row: &JobRow) -> Result<(), String> {
     let got = &row.job;
     differ("id", &JobId(job.id), &got.id)?;

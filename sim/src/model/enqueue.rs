@@ -12,6 +12,7 @@ use super::compare::{self, Payload};
 use super::eye::Eye;
 use super::job::Job;
 use super::keys::{Key, Print, Standing, holds, payload_of};
+use super::turns::Turn;
 use super::{Contradiction, Judged, Model};
 
 /// Ten years of 365 days: the farthest a client may plan ahead.
@@ -143,6 +144,9 @@ impl Model {
         if insert.detail.key != sent.key {
             return Err(Contradiction::of(Some(id), "its key was not stored as sent"));
         }
+        if insert.detail.ordering != sent.ordering {
+            return Err(Contradiction::of(Some(id), "its ordering key was not stored as sent"));
+        }
         let of_type = self.types.get(&sent.kind).cloned().unwrap_or_default();
         let job = self.accepted(id, sent, &of_type);
         if let Some(key) = &sent.key {
@@ -150,6 +154,7 @@ impl Model {
             self.keys.insert(key.clone(), row);
         }
         self.ledger.accepted(&job);
+        self.line_up(&job);
         self.touched.insert(id);
         self.jobs.insert(id, job);
         Ok(id)
@@ -198,6 +203,7 @@ impl Model {
             verify: false,
             stopping: false,
             superseded_by: None,
+            turn: Turn::default(),
             acted: false,
             failure: None,
             error: None,

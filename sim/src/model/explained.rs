@@ -17,6 +17,7 @@ impl Model {
         let allowed: &[WhyKind] = match job.status {
             Status::Pending if job.is_overdue(now) => &[WhyKind::Expired],
             Status::Pending if job.available_at > now => later(job),
+            Status::Pending if self.before(job).is_some() => &[WhyKind::BlockedByKey],
             Status::Pending => &[WhyKind::Ready, WhyKind::NoWorker],
             Status::Running if job.is_overdue(now) => &[WhyKind::AttemptOver],
             Status::Running if job.stopping => &[WhyKind::CancelRequested],
@@ -33,7 +34,7 @@ impl Model {
         if waits && first.until.map(tagwerk_core::Timestamp::as_millis) != Some(job.available_at) {
             return Err(format!("explain says until {:?}, it is due at {}", first.until, job.available_at));
         }
-        Ok(())
+        self.explained_turn(job, told)
     }
 }
 

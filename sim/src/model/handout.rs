@@ -117,6 +117,10 @@ impl Model {
             );
             return Err(Contradiction::of(Some(id), what));
         }
+        if let Some(first) = self.before(job) {
+            let what = format!("it was handed out, and job {} of its ordering key comes first", first.id);
+            return Err(Contradiction::of(Some(id), what));
+        }
         let avoided = claim.avoid.contains(&id);
         let better = self
             .claimable(&claim.claim.filter)
@@ -196,7 +200,9 @@ impl Model {
     }
 
     fn next_due(&self, open: &Open<'_>, answer: &ClaimAnswer) -> Judged {
-        let later = |job: &&Job| job.status == Status::Pending && job.available_at > self.now;
+        let later = |job: &&Job| {
+            job.status == Status::Pending && job.available_at > self.now && self.before(job).is_none()
+        };
         let mine = self.jobs.values().filter(|job| passes(&open.claim.filter, job)).filter(later);
         let next = mine.map(|job| job.available_at).min();
         let told = answer.next_due_at.map(tagwerk_core::Timestamp::as_millis);
@@ -255,8 +261,9 @@ impl Model {
     }
 
     fn claimable<'m>(&'m self, filter: &'m Filter) -> impl Iterator<Item = &'m Job> {
-        let seen = |job: &&Job| !self.fresh.contains(&job.id);
-        self.jobs.values().filter(seen).filter(|job| job.is_claimable(self.now) && passes(filter, job))
+        let seen = |job: &&Job| !self.fresh.contains(&job.id) && !self.is_fresh_order(job);
+        let wanted = |job: &&Job| job.is_claimable(self.now) && passes(filter, job);
+        self.jobs.values().filter(wanted).filter(seen).filter(|job| self.before(job).is_none())
     }
 }
 

@@ -4,6 +4,8 @@ use tagwerk_core::{AttemptEnd, ErrorClass, Failure, JobId, OnUnknown, Rejection,
 use tagwerk_engine::command::EnqueueJob;
 use tagwerk_engine::row::Progress;
 
+use super::turns::Turn;
+
 /// A job, with its whole history.
 #[derive(Clone, Debug)]
 pub(crate) struct Job {
@@ -30,6 +32,7 @@ pub(crate) struct Job {
     pub(crate) stopping: bool,
     /// The job with a newer version of its object.
     pub(crate) superseded_by: Option<i64>,
+    pub(crate) turn: Turn,
     /// A person has decided something since the newest lease was granted.
     pub(crate) acted: bool,
     pub(crate) failure: Option<Failure>,
@@ -177,6 +180,7 @@ impl Job {
         self.status = Status::Pending;
         self.available_at = due;
         self.failure = None;
+        self.turn.let_go = false;
         self.finished_at = None;
     }
 

@@ -20,7 +20,6 @@ enum Deed {
     AskToStop,
     Retry(Option<u32>),
     ForceFail,
-    /// Nobody in this world has an ordering key, so there is never anybody to free.
     Unblock,
 }
 
@@ -50,7 +49,7 @@ impl Model {
                 };
             }
         };
-        if matches!(deed, Deed::Unblock) {
+        if matches!(deed, Deed::Unblock) && !job.holds() {
             return compare::refused("not-holding", None, answer);
         }
         if matches!(deed, Deed::Retry(_))
@@ -80,7 +79,11 @@ impl Model {
     fn do_deed(&mut self, id: i64, deed: &Deed, call: &Operate) {
         let now = self.now;
         match deed {
-            Deed::Nothing | Deed::Unblock => return,
+            Deed::Nothing => return,
+            Deed::Unblock => self.change(id, |job| {
+                job.acted = true;
+                job.turn.let_go = true;
+            }),
             Deed::Cancel => self.change(id, |job| {
                 job.end_attempt(AttemptEnd::Cancelled, now);
                 job.acted = true;
@@ -143,6 +146,7 @@ impl Model {
         let Some(job) = self.jobs.remove(&id) else { return };
         self.touched.remove(&id);
         self.close(id);
+        self.leave_order(&job);
         self.ledger.pruned(&job);
         let Some(key) = &job.sent.key else { return };
         let Some(row) = self.keys.get_mut(key).filter(|row| row.owner == id) else { return };

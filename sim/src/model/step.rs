@@ -168,6 +168,7 @@ impl Model {
         self.replayed(step.node, &open);
         drop(open);
         self.prune(&eye)?;
+        self.give_turns();
         self.compare_written(&eye)?;
         self.finish(step, run)
     }
@@ -235,7 +236,7 @@ impl Model {
         let (attempts, ages) = (over(true), over(false));
         if !run.services {
             // Whether a claim of the same transaction sees them already is free.
-            self.fresh = attempts.iter().map(|(_, id)| *id).collect();
+            self.fresh = attempts.iter().chain(&ages).map(|(_, id)| *id).collect();
         }
         for (_, id) in attempts.into_iter().chain(ages) {
             self.settle(id, eye);

@@ -29,11 +29,12 @@ impl World {
                 self.wait_until(self.servers[index].down_until)?;
             }
         }
-        let wall = self.wall();
-        let ahead = self.judges.model.last_due().map_or(0, |due| (due - wall).max(0));
-        let last = self.mono() + ahead + GRACE_MS;
+        let mut last = self.long_enough();
         while self.mono() < last && !self.judges.model.is_at_rest() {
             self.work_off()?;
+            if self.decide()? {
+                last = self.long_enough();
+            }
             self.wait_until(self.mono() + 1_000)?;
         }
         if let Some((job, why)) = self.judges.model.stuck(self.wall()) {
@@ -53,6 +54,13 @@ impl World {
         }
         self.tally.add("time", "simulated seconds", u64::try_from(self.mono() / 1_000).unwrap_or(0));
         Ok(())
+    }
+
+    /// Until when everything must have come to an end.
+    fn long_enough(&self) -> i64 {
+        let wall = self.wall();
+        let ahead = self.judges.model.last_due().map_or(0, |due| (due - wall).max(0));
+        self.mono() + ahead + GRACE_MS
     }
 
     fn wait_until(&mut self, mono: i64) -> Lived<()> {
@@ -94,7 +102,7 @@ impl World {
     }
 
     /// Sends a call without any fault on the way, and waits for its answer.
-    fn ask(&mut self, call: Call) -> Lived<Reply> {
+    pub(super) fn ask(&mut self, call: Call) -> Lived<Reply> {
         let call = Arc::new(call);
         let request = self.request(0, &call);
         self.requests[request].waiting = false;

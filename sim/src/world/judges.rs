@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use tagwerk_core::{JobId, Timestamp};
-use tagwerk_engine::query::{Depth, check, explain};
+use tagwerk_engine::query::{Depth, check, explain, place};
 use tagwerk_engine::row::{FullJob, JobRow};
 use tagwerk_engine::store::{Listed, Read};
 
-use super::{Lived, Stop, World};
+use super::{Lived, Stop, World, turns};
 use crate::call::{Answer, Reply, refusal_code};
 use crate::invariants::{self, At, Event, Invariant};
 use crate::model::{Contradiction, Model, Seen, StepSeen};
@@ -48,6 +48,7 @@ impl Judges {
         for tried in &step.tries {
             if matches!(tried.end, End::Committed | End::Unknown { committed: true }) {
                 self.committed(at, tried)?;
+                turns::count(tried, tally);
                 tally.count("batches", "committed");
             } else {
                 tally.count("batches", "failed");
@@ -194,10 +195,15 @@ impl World {
             return Err(stop(("check".to_owned(), Contradiction::of(None, what))));
         }
         let now = Timestamp::from_millis(at.now);
-        for full in jobs.iter().take(60) {
+        let waits = |full: &&FullJob| full.row.is_blocked();
+        for full in jobs.iter().take(60).chain(jobs.iter().skip(60).filter(waits).take(60)) {
             let told =
                 explain(&mut *read, &full.row, &vitals, now).map_err(|error| broken(error.to_string()))?;
             self.judges.model.explained(full.row.job.id.0, &told, at.now).map_err(|what| {
+                stop(("explained".to_owned(), Contradiction::of(Some(full.row.job.id.0), what)))
+            })?;
+            let place = place(&mut *read, &full.row).map_err(|error| broken(error.to_string()))?;
+            self.judges.model.placed(full.row.job.id.0, place).map_err(|what| {
                 stop(("explained".to_owned(), Contradiction::of(Some(full.row.job.id.0), what)))
             })?;
         }
