@@ -38,6 +38,8 @@ pub(crate) fn run(arguments: &[String]) -> anyhow::Result<ExitCode> {
     let outcomes = folder.join("mutants.out/outcomes.json");
     let text = std::fs::read_to_string(&outcomes).with_context(|| format!("{}", outcomes.display()))?;
     let summary = Summary::of(&serde_json::from_str(&text)?);
+    // As when the tests fail on the code as it is.
+    anyhow::ensure!(summary.tested() > 0, "no mutant was tested: see target/mutants/{package}/mutants.out");
     print!("{}", summary.text());
     println!("all of it: target/mutants/{package}/mutants.out");
     Ok(if summary.survivors.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -83,9 +85,13 @@ impl Summary {
         Self { killed: count("caught") + count("timeout"), unviable: count("unviable"), survivors }
     }
 
+    /// All that compiled.
+    fn tested(&self) -> u64 {
+        self.killed + u64::try_from(self.survivors.len()).unwrap_or_default()
+    }
+
     fn text(&self) -> String {
-        let missed = u64::try_from(self.survivors.len()).unwrap_or_default();
-        let all = self.killed + missed;
+        let all = self.tested();
         let tenths = (self.killed * 1000).checked_div(all).unwrap_or_default();
         let mut text = String::new();
         for name in &self.survivors {
@@ -119,6 +125,15 @@ mod tests {
         let summary = Summary::of(&report);
         assert_eq!(summary.survivors, ["a.rs:3:4: replace + with -"]);
         assert!(summary.text().ends_with("3 of 4 mutants killed (75.0 %), 5 did not compile\n"));
+    }
+
+    #[test]
+    fn nothing_was_tested_if_the_code_as_it_is_fails() {
+        let report = json!({
+            "caught": 0, "timeout": 0, "missed": 0, "unviable": 0,
+            "outcomes": [{"scenario": "Baseline", "summary": "Failure"}],
+        });
+        assert_eq!(Summary::of(&report).tested(), 0);
     }
 
     #[test]

@@ -13,6 +13,7 @@ mod limits;
 mod max_age;
 mod names;
 mod operate;
+mod order;
 mod properties;
 mod queue;
 mod rate;

@@ -1,7 +1,10 @@
-//! Controls of queues: room for starts, room for new jobs.
+//! Controls of queues: room for starts, room for new jobs, and who has stopped it for what.
+
+#![expect(clippy::unwrap_used, reason = "a test's helpers; clippy takes only `#[test]` functions for tests")]
 
 use proptest::prelude::*;
-use tagwerk_core::{Priority, QueueSettings, Reserve};
+use tagwerk_core::queue::{pause, resume};
+use tagwerk_core::{Pause, PauseRefusal, Priority, QueueSettings, Reserve, Timestamp, limits};
 
 /// All values here are priorities.
 fn priority(value: u8) -> Priority {
@@ -56,8 +59,10 @@ proptest! {
 
     /// Urgent jobs find the reserved slots free, however many others there are.
     #[test]
-    fn the_reserve_is_free_for_urgent_jobs(max in 2..20_u32, slots in 1..20_u32, flood in 1..50) {
-        prop_assume!(slots < max);
+    fn the_reserve_is_free_for_urgent_jobs(
+        (max, slots) in (2..20_u32).prop_flat_map(|max| (Just(max), 1..max)),
+        flood in 1..50,
+    ) {
         let reserve = Some(Reserve { slots, from_priority: priority(30) });
         let settings = QueueSettings { max_running: Some(max), reserve, max_depth: None };
         let mut running = 0;
@@ -89,4 +94,66 @@ fn more_running_than_allowed_leaves_no_room() {
     assert_eq!(settings.room(1, 1, priority(10)), Some(0));
     assert_eq!(settings.room(1, 1, priority(20)), Some(1));
     assert!(!settings.accepts(7));
+}
+
+/// Somebody pauses a queue for a reason, or lifts one, or the only one.
+#[derive(Clone, Debug)]
+enum Switch {
+    Pause(u8),
+    Resume(Option<u8>),
+}
+
+/// A few reasons that meet again and again, or more than may stand side by side.
+fn switches() -> impl Strategy<Value = Vec<Switch>> {
+    let most = u8::try_from(limits::PAUSE_REASONS_MAX).unwrap();
+    prop_oneof![Just(3), Just(most + 3)].prop_flat_map(|reasons| {
+        let switch = prop_oneof![
+            6 => (0..reasons).prop_map(Switch::Pause),
+            2 => (0..reasons).prop_map(|reason| Switch::Resume(Some(reason))),
+            1 => Just(Switch::Resume(None)),
+        ];
+        proptest::collection::vec(switch, 1..100)
+    })
+}
+
+proptest! {
+    /// Each reason is a switch of its own: whoever has made one is the only one to undo it, in whatever order they come.
+    #[test]
+    fn a_queue_goes_on_when_the_last_of_its_reasons_is_lifted(switches in switches()) {
+        let mut paused = Vec::new();
+        // Since when each reason stands; the first word counts.
+        let mut known = std::collections::BTreeMap::new();
+        for (now, switch) in (0..).zip(switches) {
+            let (answer, expected) = match switch {
+                Switch::Pause(reason) => {
+                    let is_too_many = known.len() == limits::PAUSE_REASONS_MAX && !known.contains_key(&reason);
+                    if !is_too_many {
+                        known.entry(reason).or_insert(now);
+                    }
+                    let by = Some(format!("person {now}"));
+                    let new = Pause { reason: reason.to_string(), by, at: Timestamp::from_millis(now) };
+                    (pause(&mut paused, new), if is_too_many { Err(PauseRefusal::TooMany) } else { Ok(()) })
+                }
+                Switch::Resume(reason) => {
+                    let expected = match reason {
+                        _ if known.is_empty() => Ok(()),
+                        None if known.len() > 1 => Err(PauseRefusal::Several),
+                        None => known.pop_first().map(drop).ok_or(PauseRefusal::Other),
+                        Some(reason) => known.remove(&reason).map(drop).ok_or(PauseRefusal::Other),
+                    };
+                    (resume(&mut paused, reason.map(|reason| reason.to_string()).as_deref()), expected)
+                }
+            };
+            prop_assert_eq!(answer, expected);
+            let mut stands: Vec<_> = paused.iter().map(|p| (p.at, p.reason.clone(), p.by.clone())).collect();
+            prop_assert!(stands.is_sorted(), "the oldest first");
+            stands.sort();
+            let mut all: Vec<_> = known
+                .iter()
+                .map(|(reason, at)| (Timestamp::from_millis(*at), reason.to_string(), Some(format!("person {at}"))))
+                .collect();
+            all.sort();
+            prop_assert_eq!(stands, all);
+        }
+    }
 }

@@ -1,14 +1,19 @@
 //! A newer version of the object that a job is about.
 
-use proptest::prelude::*;
-use tagwerk_core::supersede::{Standing, standing};
-use tagwerk_core::{Action, Answer, AttemptEnd, ErrorClass, Event, JobId, Reason, Rejection, Status};
+#![expect(clippy::unwrap_used, reason = "a test's helpers; clippy takes only `#[test]` functions for tests")]
 
-use crate::scene::{LEASE_MS, Scene, completed, failed, plain, released};
+use proptest::prelude::*;
+use proptest::sample::Index;
+use tagwerk_core::supersede::{Standing, standing};
+use tagwerk_core::{
+    Action, Answer, AttemptEnd, ErrorClass, Event, JobId, Outcome, Reason, Rejection, Status,
+};
+
+use crate::scene::{LEASE_MS, Scene, Token, completed, failed, plain, released, scene};
 
 const BY: JobId = JobId(8);
 
-fn running() -> (Scene, crate::scene::Token) {
+fn running() -> (Scene, Token) {
     let mut s = plain();
     let token = s.claim("w");
     s.supersede();
@@ -170,6 +175,143 @@ proptest! {
             for (version, waits) in &jobs {
                 prop_assert_eq!(*waits, Some(*version) == top);
             }
+        }
+    }
+}
+
+/// Something that happens to the jobs about one object.
+#[derive(Clone, Debug)]
+enum Deed {
+    Comes(i64),
+    Claim(Index),
+    Report(Index, Outcome),
+    Lose(Index),
+    Retry(Index),
+    ForceRetry(Index),
+}
+
+fn deed() -> impl Strategy<Value = Deed> {
+    let which = any::<Index>;
+    let outcome = prop_oneof![
+        Just(completed()),
+        Just(released(0)),
+        prop::sample::select(ErrorClass::ALL.to_vec()).prop_map(failed),
+    ];
+    prop_oneof![
+        4 => (0..8_i64).prop_map(Deed::Comes),
+        6 => which().prop_map(Deed::Claim),
+        4 => (which(), outcome).prop_map(|(which, outcome)| Deed::Report(which, outcome)),
+        1 => which().prop_map(Deed::Lose),
+        1 => which().prop_map(Deed::Retry),
+        2 => which().prop_map(Deed::ForceRetry),
+    ]
+}
+
+/// A job about the object, and what the one who watches it knows.
+struct Versioned {
+    scene: Scene,
+    version: i64,
+    /// A higher version has come since it was created or retried by force.
+    is_old: bool,
+}
+
+/// All jobs about one object, as a caller of the rules keeps them.
+#[derive(Default)]
+struct Object(Vec<Versioned>);
+
+impl Object {
+    /// A job with this version is accepted, and [`standing`] says who is out of date.
+    fn comes(&mut self, version: i64) {
+        let highest = self.0.iter().map(|job| job.version).max();
+        let id = JobId(i64::try_from(self.0.len()).unwrap() + 1);
+        let by = Event::Supersede { by: id };
+        let mut scene = scene(|new| (new.id, new.max_retries) = (id, 1));
+        let standing = standing(highest, version);
+        if standing == Standing::Older {
+            assert_eq!(scene.happens(&by), Ok(Answer::Done));
+        }
+        for old in self.0.iter_mut().filter(|_| standing == Standing::Newest) {
+            let before = old.scene.job.clone();
+            let is_final = matches!(before.status, Status::Completed | Status::Cancelled);
+            let expected = if is_final { Answer::Replayed } else { Answer::Done };
+            assert_eq!(old.scene.happens(&by), Ok(expected));
+            let after = &old.scene.job;
+            let cancelled = before.status == Status::Pending && after.status == Status::Cancelled;
+            assert!(
+                after.status == before.status || cancelled,
+                "nothing is torn from a worker or from review"
+            );
+            assert_eq!((&after.lease, after.failure), (&before.lease, before.failure));
+        }
+        let is_old = highest.is_some_and(|highest| highest > version);
+        for old in self.0.iter_mut().filter(|old| old.version < version && highest < Some(version)) {
+            old.is_old = true;
+        }
+        self.0.push(Versioned { scene, version, is_old });
+    }
+
+    fn happens(&mut self, deed: Deed) {
+        let (Deed::Claim(which)
+        | Deed::Report(which, _)
+        | Deed::Lose(which)
+        | Deed::Retry(which)
+        | Deed::ForceRetry(which)) = &deed
+        else {
+            if let Deed::Comes(version) = deed {
+                self.comes(version);
+            }
+            return;
+        };
+        if self.0.is_empty() {
+            return;
+        }
+        let Versioned { scene, is_old, .. } = which.get_mut(&mut self.0);
+        let was = scene.job.status;
+        match deed {
+            Deed::Comes(_) => {}
+            Deed::Claim(_) => {
+                let answer = scene.wait_until_due().claims("w");
+                assert_eq!(answer.is_ok(), was == Status::Pending);
+                assert!(answer.is_err() || !*is_old, "what is out of date is never handed out");
+            }
+            Deed::Report(_, outcome) => drop(scene.reports(Token(scene.job.leases), outcome)),
+            Deed::Lose(_) => drop(scene.wait(LEASE_MS).settle().job.id),
+            Deed::Retry(_) => {
+                let answer = scene.operates(Action::Retry { max_retries: None });
+                assert_eq!(answer.is_ok(), was == Status::Failed && !*is_old, "only force runs it again");
+            }
+            Deed::ForceRetry(_) => {
+                let answer = scene.operates(Action::ForceRetry { max_retries: None });
+                assert_eq!(answer.is_ok(), was == Status::Failed);
+                *is_old &= answer.is_err();
+            }
+        }
+    }
+
+    fn check(&self) {
+        for Versioned { scene, version, is_old } in &self.0 {
+            let job = &scene.job;
+            match job.status {
+                Status::Pending => assert!(!is_old, "version {version} waits, and a higher one has come"),
+                Status::Running | Status::Failed => assert_eq!(job.superseded_by.is_some(), *is_old),
+                // Nobody cancels here but a newer version.
+                Status::Cancelled => assert!(is_old & job.superseded_by.is_some()),
+                Status::Completed => assert!(*is_old || job.superseded_by.is_none()),
+            }
+        }
+    }
+}
+
+proptest! {
+    /// Jobs about one object come, run, fail, are lost and are taken out of review, in any order.
+    #[test]
+    fn only_the_highest_version_waits_and_no_worker_is_torn_from_a_lower_one(
+        deeds in prop::collection::vec(deed(), 1..60),
+    ) {
+        let mut object = Object::default();
+        for deed in deeds {
+            object.happens(deed);
+            object.check();
         }
     }
 }
