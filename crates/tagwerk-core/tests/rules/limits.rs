@@ -37,6 +37,12 @@ fn ranges_are_the_documented_ones() {
     assert_edges(limits::CLAIM_JOBS, 1, 1_000);
     assert_edges(limits::LIST_PAGE, 1, 1_000);
     assert_edges(limits::PAYLOAD_MAX_BYTES_RANGE, 2, 7_340_032);
+    assert_edges(limits::LIMIT_RUNNING, 1, 1_000_000);
+    assert_edges(limits::RATE_COUNT, 1, 1_000_000);
+    assert_edges(limits::RATE_PER_MS, 10, 86_400_000);
+    assert_edges(limits::THROTTLE_MS, 1, 86_400_000);
+    assert_edges(limits::QUEUE_MAX_RUNNING, 1, 1_000_000);
+    assert_edges(limits::QUEUE_MAX_DEPTH, 1, 1_000_000_000);
 }
 
 #[test]
@@ -80,6 +86,8 @@ fn promised_values() {
     assert_eq!(limits::RELEASE_AVOID_MS, 30_000);
     assert_eq!((limits::LIST_PAGE_DEFAULT, limits::POSITION_EXACT_MAX), (100, 1_000));
     assert_eq!(limits::DEFAULT_TTL_MS, 2_592_000_000);
+    assert_eq!((limits::LIMITS_PER_JOB, limits::PARTITION_MAX_BYTES), (2, 128));
+    assert_eq!((limits::LANES_MAX, limits::PAUSE_REASONS_MAX), (100_000, 20));
 }
 
 /// What operators plan with: how long something takes at most, and how much memory it may hold.
@@ -97,6 +105,7 @@ fn promised_values_of_the_server() {
     let rooms = (limits::SMALL_BODIES_IN_FLIGHT_BYTES, limits::BODIES_IN_FLIGHT_BYTES);
     assert_eq!(rooms, (33_554_432, 134_217_728));
     assert_eq!((limits::STREAM_LINE_EXTRA_BYTES, limits::STREAM_PIECE_BYTES), (65_536, 32_768));
+    assert_eq!((limits::STREAM_BATCH_LINES, limits::STREAM_BATCH_BYTES), (512, 524_288));
     assert_eq!((limits::TEXT_MAX_BYTES, limits::LIST_ERROR_MAX_BYTES), (1_024, 1_024));
 }
 

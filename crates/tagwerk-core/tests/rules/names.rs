@@ -1,8 +1,8 @@
 //! Names on the wire. They are promises: changing one breaks clients.
 
 use tagwerk_core::{
-    AttemptEnd, Cause, ErrorClass, FailureClass, Jitter, OnDuplicate, OnMismatch, OnUnknown, Reason, Scope,
-    Status,
+    AttemptEnd, Cause, ErrorClass, FailureClass, Jitter, OnDuplicate, OnHeadFailure, OnMismatch, OnUnknown,
+    Reason, Scope, Status,
 };
 
 /// Checks that the names are these, in this order, and that each leads back to its value.
@@ -34,6 +34,7 @@ fn names_are_the_documented_ones() {
     assert_names!(Scope, ["waiting", "unfinished", "ttl", "forever"]);
     assert_names!(OnDuplicate, ["existing", "replace", "conflict"]);
     assert_names!(OnMismatch, ["flag", "reject"]);
+    assert_names!(OnHeadFailure, ["block", "skip"]);
 }
 
 #[test]
