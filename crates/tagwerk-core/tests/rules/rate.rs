@@ -223,6 +223,17 @@ fn spread_starts_are_a_gap_apart_and_reach_the_rate() {
     }
 }
 
+/// Where a gap divides the millisecond, a place lies at its very end, and belongs to the next one.
+#[test]
+fn spread_starts_of_whole_parts_of_a_millisecond_are_as_many_in_each_and_none_is_lost() {
+    for (count, per_ms, in_each_ms) in [(1_000, 1_000, 1), (2_000, 1_000, 2), (524_288, 16, 32_768)] {
+        let (rate, mut window) = (spread(count, per_ms), Window::default());
+        for ms in 0..64 {
+            assert_eq!(take(&mut window, &rate, (u32::MAX, at(ms))), in_each_ms, "{rate:?}, {ms} ms");
+        }
+    }
+}
+
 #[test]
 fn spread_starts_make_no_burst_after_a_pause() {
     let (rate, mut window) = (spread(4, limits::SECOND_MS), Window::default());
