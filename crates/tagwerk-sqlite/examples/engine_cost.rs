@@ -5,23 +5,17 @@
 //! number of jobs through the engine over a store in a temporary folder, one job a call in batches of 64, then in bulk.
 #![expect(clippy::expect_used, reason = "an example may fail loudly")]
 
-use std::hint::black_box;
-use std::sync::Arc;
-use std::sync::mpsc::{Receiver, sync_channel};
+#[path = "claim_cost/engine.rs"]
+mod engine;
 
-use tagwerk_core::{Outcome, Timestamp};
-use tagwerk_engine::command::{
-    BulkMode, Claim, ClaimAnswer, Claimed, EngineError, Enqueue, EnqueueJob, Holder, Said, Work, WorkerCall,
-};
-use tagwerk_engine::committer::{Committer, Ports};
-use tagwerk_engine::engine::Shared;
+use std::hint::black_box;
+use std::sync::mpsc::sync_channel;
+
+use engine::{Answer, KIND, answered, claim, completion};
+use tagwerk_engine::command::{BulkMode, ClaimAnswer, Claimed, Enqueue, EnqueueJob, Work};
+use tagwerk_engine::committer::Committer;
 use tagwerk_engine::message::Message;
-use tagwerk_engine::ports::{Clock, NoObserver};
-use tagwerk_engine::settings::Settings;
-use tagwerk_engine::store::Filter;
 use tagwerk_engine::testing::clock::ManualClock;
-use tagwerk_engine::testing::entropy::ScriptedEntropy;
-use tagwerk_sqlite::{Options, SqliteStore};
 
 /// Calls in one batch, as 64 clients make them.
 const CALLS: usize = 64;
@@ -61,28 +55,17 @@ struct Rig {
     made: usize,
 }
 
-type Answers<T> = Vec<Receiver<Result<T, EngineError>>>;
-
 impl Rig {
     fn new(path: &std::path::Path) -> Self {
-        let clock = ManualClock::default();
-        let store = SqliteStore::open(path, &Options::new(Timestamp::EPOCH, [1; 32])).expect("a store");
-        let (sender, _) = sync_channel(1);
-        let shared = Arc::new(Shared::new(sender, clock.monotonic()));
-        let ports = Ports {
-            clock: Arc::new(clock.clone()),
-            entropy: Arc::new(ScriptedEntropy::new(1)),
-            observer: Arc::new(NoObserver),
-        };
-        let committer = Committer::new(Box::new(store), ports, Settings::default(), shared);
-        Self { committer: committer.expect("a committer"), clock, made: 0 }
+        let (committer, clock) = engine::committer(path);
+        Self { committer, clock, made: 0 }
     }
 
     fn job(&mut self) -> EnqueueJob {
         self.made += 1;
         EnqueueJob {
-            kind: "cost".to_owned(),
-            payload: Some(format!("{{\"pad\":\"{}\"}}", "x".repeat(PAYLOAD_BYTES - 10))),
+            kind: KIND.to_owned(),
+            payload: Some(engine::payload(PAYLOAD_BYTES)),
             key: self.made.is_multiple_of(2).then(|| format!("order-{}", self.made)),
             ..EnqueueJob::default()
         }
@@ -99,11 +82,11 @@ impl Rig {
                 .unzip::<_, _, Vec<_>, Vec<_>>();
             self.run(messages, counted.then(enqueue_one));
             for answer in answers {
-                assert!(answer.try_recv().expect("an answer").expect("it worked").iter().all(Result::is_ok));
+                assert!(answered(&answer).iter().all(Result::is_ok));
             }
             let (messages, answers) = claims(CALLS, 1);
             self.run(messages, counted.then(claim_one));
-            let claimed = taken(answers);
+            let claimed = taken(&answers);
             assert_eq!(claimed.len(), CALLS);
             let (messages, answers) = claimed
                 .iter()
@@ -115,7 +98,7 @@ impl Rig {
                 .unzip::<_, _, Vec<_>, Vec<_>>();
             self.run(messages, counted.then(complete_one));
             for answer in answers {
-                let answer = answer.try_recv().expect("an answer").expect("it worked");
+                let answer = answered(&answer);
                 assert!(answer.results.iter().all(Result::is_ok));
             }
         }
@@ -127,16 +110,16 @@ impl Rig {
             let enqueue = Enqueue { jobs: (0..BULK).map(|_| self.job()).collect(), mode: BulkMode::Each };
             let message = Message::Enqueue(enqueue, Box::new(sender));
             self.run(vec![message], counted.then(enqueue_bulk));
-            assert!(answer.try_recv().expect("an answer").expect("it worked").iter().all(Result::is_ok));
+            assert!(answered(&answer).iter().all(Result::is_ok));
             let (messages, answers) = claims(1, BULK);
             self.run(messages, counted.then(claim_bulk));
-            let claimed = taken(answers);
+            let claimed = taken(&answers);
             assert_eq!(claimed.len(), BULK);
             let (sender, answer) = sync_channel(1);
             let work = Work { calls: claimed.iter().map(completion).collect(), claim: None };
             let message = Message::Work(work, Box::new(sender));
             self.run(vec![message], counted.then(complete_bulk));
-            let answer = answer.try_recv().expect("an answer").expect("it worked");
+            let answer = answered(&answer);
             assert!(answer.results.iter().all(Result::is_ok));
         }
     }
@@ -147,37 +130,17 @@ impl Rig {
     }
 }
 
-fn claims(calls: usize, max_jobs: usize) -> (Vec<Message>, Answers<ClaimAnswer>) {
+fn claims(calls: usize, max_jobs: usize) -> (Vec<Message>, Vec<Answer<ClaimAnswer>>) {
     (0..calls)
         .map(|n| {
             let (sender, receiver) = sync_channel(1);
-            let claim = Claim {
-                worker: format!("worker-{n}"),
-                filter: Filter { queues: None, types: Some(vec!["cost".to_owned()]) },
-                max_jobs,
-                lease_ms: Some(60_000),
-                wait_ms: 0,
-                request_id: None,
-                agent: None,
-            };
-            (Message::Claim(claim, Box::new(sender)), receiver)
+            (Message::Claim(claim(n, max_jobs), Box::new(sender)), receiver)
         })
         .unzip()
 }
 
-fn taken(answers: Answers<ClaimAnswer>) -> Vec<Claimed> {
-    answers
-        .into_iter()
-        .flat_map(|answer| answer.try_recv().expect("an answer").expect("it worked").jobs)
-        .collect()
-}
-
-fn completion(held: &Claimed) -> WorkerCall {
-    WorkerCall {
-        id: held.job.row.job.id,
-        holder: Holder { token: Some(held.token.clone()), worker: None },
-        said: Said::Report { outcome: Outcome::Completed, result: None },
-    }
+fn taken(answers: &[Answer<ClaimAnswer>]) -> Vec<Claimed> {
+    answers.iter().flat_map(|answer| answered(answer).jobs).collect()
 }
 
 /// The phases are functions of their own so that callgrind can count one of them alone.
