@@ -5,13 +5,13 @@
 //! number of jobs through the engine over a store in a temporary folder, one job a call in batches of 64, then in bulk.
 #![expect(clippy::expect_used, reason = "an example may fail loudly")]
 
-#[path = "claim_cost/engine.rs"]
+#[path = "../tests/it/engine.rs"]
 mod engine;
 
 use std::hint::black_box;
 use std::sync::mpsc::sync_channel;
 
-use engine::{Answer, KIND, answered, claim, completion};
+use engine::{Answer, answered, claim, completion};
 use tagwerk_engine::command::{BulkMode, ClaimAnswer, Claimed, Enqueue, EnqueueJob, Work};
 use tagwerk_engine::committer::Committer;
 use tagwerk_engine::message::Message;
@@ -21,7 +21,6 @@ use tagwerk_engine::testing::clock::ManualClock;
 const CALLS: usize = 64;
 /// Jobs of a call in bulk.
 const BULK: usize = 100;
-const PAYLOAD_BYTES: usize = 150;
 
 fn main() {
     let jobs: usize = std::env::args().nth(1).map_or(6_400, |n| n.parse().expect("a number of jobs"));
@@ -63,12 +62,8 @@ impl Rig {
 
     fn job(&mut self) -> EnqueueJob {
         self.made += 1;
-        EnqueueJob {
-            kind: KIND.to_owned(),
-            payload: Some(engine::payload(PAYLOAD_BYTES)),
-            key: self.made.is_multiple_of(2).then(|| format!("order-{}", self.made)),
-            ..EnqueueJob::default()
-        }
+        let key = self.made.is_multiple_of(2).then(|| format!("order-{}", self.made));
+        EnqueueJob { key, ..engine::job() }
     }
 
     fn singles(&mut self, jobs: usize, counted: Counted) {

@@ -21,7 +21,7 @@ use tagwerk_engine::row::Ordering;
 use tagwerk_engine::testing::clock::ManualClock;
 use tempfile::TempDir;
 
-use crate::engine::{self, KIND, answered, claim, completion};
+use crate::engine::{self, answered, claim, completion};
 use crate::meter::{Verdicts, cpu_us, median, to_f64};
 
 const KEYS: usize = 5_000;
@@ -29,7 +29,6 @@ const OF_EACH_KEY: usize = 4;
 const JOBS: usize = KEYS * OF_EACH_KEY;
 const BATCH: usize = 100;
 const ROUNDS: usize = 5;
-const PAYLOAD_BYTES: usize = 150;
 /// Keys of a portion.
 const FEW_KEYS: usize = 500;
 /// The least part of the rate of 500 keys that 5,000 keys are drained at. It would be 1 on a machine without noise.
@@ -132,12 +131,7 @@ impl Line {
         self.made += 1;
         let ordering =
             key.map(|key| Box::new(Ordering { key: format!("key-{key}").into(), on_head_failure: None }));
-        EnqueueJob {
-            kind: KIND.to_owned(),
-            payload: Some(engine::payload(PAYLOAD_BYTES)),
-            ordering,
-            ..EnqueueJob::default()
-        }
+        EnqueueJob { ordering, ..engine::job() }
     }
 
     fn step(&mut self, message: Message) -> f64 {

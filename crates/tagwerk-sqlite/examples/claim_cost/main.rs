@@ -12,6 +12,7 @@
 #![expect(clippy::expect_used, reason = "an example may fail loudly")]
 
 mod crowd;
+#[path = "../../tests/it/engine.rs"]
 mod engine;
 mod keys;
 mod line;

@@ -3,7 +3,9 @@
 
 mod bench;
 mod conformance;
+mod crowds;
 mod damage;
+mod engine;
 mod gates;
 mod lists;
 mod log;

@@ -95,7 +95,7 @@
 //! | f134 | `faults::order::f134_ten_thousand_equal_jobs_come_in_the_order_in_which_they_were_sent` |
 //! | f135 | `faults::order::f135_jobs_of_the_same_instant_come_by_number` |
 //! | f136 | `faults::limits::f136_jobs_held_back_by_a_limit_keep_their_place` |
-//! | f137 | `faults::order::f137_a_backlog_does_not_beat_a_higher_priority` |
+//! | f137 | `faults::order::f137_a_backlog_does_not_beat_a_higher_priority`; behind an import of 100,000: `a_critical_job_behind_a_hundred_thousand_waits_for_one_running_job`, with a reserve beside it, in the tests of the SQLite store |
 //! | f149 | `faults::figures::f149_f152_totals_are_what_clients_saw_and_counts_are_the_rows` |
 //! | f150 | `process::f150_metrics_stay_small_whatever_names_come` |
 //! | f151 | `faults::store::needs_sqlite3::f151_a_damaged_row_is_shown_as_damaged_and_stops_nobody` |

@@ -1,11 +1,11 @@
-//! An engine without a thread over a store in a file, for examples that measure it.
+//! An engine without a thread over a store in a file, for tests and measurements with many jobs.
 
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
 
 use tagwerk_core::{Outcome, Timestamp};
-use tagwerk_engine::command::{Claim, Claimed, EngineError, Holder, Said, WorkerCall};
+use tagwerk_engine::command::{Claim, Claimed, EngineError, EnqueueJob, Holder, Said, WorkerCall};
 use tagwerk_engine::committer::{Committer, Ports};
 use tagwerk_engine::engine::Shared;
 use tagwerk_engine::ports::{Clock, NoObserver};
@@ -16,7 +16,7 @@ use tagwerk_engine::testing::entropy::ScriptedEntropy;
 use tagwerk_sqlite::{Options, SqliteStore};
 
 /// The type of all jobs.
-pub(crate) const KIND: &str = "cost";
+const KIND: &str = "cost";
 
 /// Where an answer arrives.
 pub(crate) type Answer<T> = Receiver<Result<T, EngineError>>;
@@ -36,9 +36,10 @@ pub(crate) fn committer(path: &Path) -> (Committer, ManualClock) {
     (committer.expect("a committer"), clock)
 }
 
-/// A JSON object of so many bytes.
-pub(crate) fn payload(bytes: usize) -> String {
-    format!("{{\"pad\":\"{}\"}}", "x".repeat(bytes - 10))
+/// A job with a payload of 150 bytes.
+pub(crate) fn job() -> EnqueueJob {
+    let payload = format!("{{\"pad\":\"{}\"}}", "x".repeat(140));
+    EnqueueJob { kind: KIND.to_owned(), payload: Some(payload), ..EnqueueJob::default() }
 }
 
 /// A claim of this worker for up to so many jobs.
