@@ -10,10 +10,10 @@ use std::sync::Arc;
 use tagwerk_core::gate::LimitSettings;
 use tagwerk_core::{OnHeadFailure, Status};
 use tagwerk_engine::row::{LimitRef, Order, Ordering, Special};
-use tagwerk_engine::store::{Change, SpecialName};
+use tagwerk_engine::store::SpecialName;
 
 use crate::line::{Line, TYPES};
-use crate::steps::{Draft, at, inserts, job_of, settled, started, write};
+use crate::steps::{Draft, at, inserts, job_of, put, settled, started, write};
 
 const FAR_MS: i64 = 4_000_000_000_000;
 const SCHEDULED: usize = 1_000_000;
@@ -74,34 +74,28 @@ fn add_keys(line: &mut Line, keys: std::ops::Range<usize>) {
         .collect();
     write(&mut line.store, |tx| {
         let mut jobs = inserts(tx, &drafts);
-        let mut changes = Vec::new();
+        let (mut starts, mut ends) = (Vec::new(), Vec::new());
         for (key, of_key) in keys.zip(jobs.chunks_mut(BEHIND_EACH_KEY + 1)) {
             let name: Arc<str> = format!("key-{key}").into();
-            for (n, job) in of_key.iter_mut().enumerate() {
+            for (n, insert) in of_key.iter_mut().enumerate() {
                 let on_head_failure = OnHeadFailure::Block;
-                job.row.order =
+                insert.row.order =
                     Some(Box::new(Order { key: Arc::clone(&name), on_head_failure, blocked: n > 0 }));
                 let given = Ordering { key: Arc::clone(&name), on_head_failure: None };
-                job.detail.ordering = Some(Box::new(given));
+                insert.detail.ordering = Some(Box::new(given));
             }
-            let before = of_key[0].row.clone();
-            let running = started(&before, at(0));
-            match key % 3 {
-                0 => {}
-                1 => changes.push((Change { before, after: running }, None)),
-                _ => {
-                    let failed = settled(&running, Status::Failed, at(0));
-                    changes.push((
-                        Change { before, after: running.clone() },
-                        Some(Change { before: running, after: failed }),
-                    ));
-                }
+            let waiting = of_key[0].row.clone();
+            let running = started(&waiting, at(0));
+            if key % 3 > 0 {
+                starts.push((waiting, running.clone()));
+            }
+            if key % 3 == 2 {
+                let failed = settled(&running, Status::Failed, at(0));
+                ends.push((running, failed));
             }
         }
         tx.insert(&jobs).expect("jobs are inserted");
-        let (first, second): (Vec<Change>, Vec<Option<Change>>) = changes.into_iter().unzip();
-        tx.put(&first).expect("rows are changed");
-        let second: Vec<Change> = second.into_iter().flatten().collect();
-        tx.put(&second).expect("rows are changed");
+        put(tx, &starts);
+        put(tx, &ends);
     });
 }
