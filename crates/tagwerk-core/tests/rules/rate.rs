@@ -267,6 +267,36 @@ fn a_longer_period_counts_what_the_old_one_saw() {
 }
 
 #[test]
+fn a_change_of_the_rate_is_made_once_and_counts_in_the_new_period_from_then_on() {
+    let (short, long) = (counted(5, limits::SECOND_MS), counted(5, limits::MINUTE_MS));
+    let mut window = Window::default();
+    window.take(&short, 5, at(0));
+    assert!(window.settle(&long, at(10)), "the rate was changed");
+    assert!(!window.settle(&long, at(20)), "known");
+    assert_eq!(window.starts_left(&long, at(50_000)), 0, "long after the old period");
+    window.take(&long, 0, at(50_000));
+    assert!(window.settle(&short, at(50_010)));
+    assert_eq!(window.starts_left(&short, at(50_010)), 5, "long before the end of the old period");
+}
+
+/// A start is as young as it can be, and no younger: it would hold the new rate for a sub-window too long.
+#[test]
+fn a_change_of_the_rate_takes_each_start_for_one_at_the_end_of_its_sub_window() {
+    let at = |ms: i64| Timestamp::from_millis(1_600_000_000_000 + ms);
+    // From sub-windows of 100 ms to those of a second.
+    let (before, after) = (counted(1, 1_600), counted(1, 16_000));
+    let opens = |start: i64, change: i64| {
+        let mut window = Window::default();
+        window.take(&before, 1, at(start));
+        window.settle(&after, at(change));
+        window.opens_at(&after, at(change))
+    };
+    assert_eq!(opens(900, 1_500), at(17_000), "in the first second, if only just");
+    assert_eq!(opens(1_000, 1_500), at(18_000));
+    assert_eq!(opens(1_999, 1_999), at(18_000), "not later than now");
+}
+
+#[test]
 fn no_number_overflows() {
     let ends = [at(0), Timestamp::MAX, Timestamp::from_millis(i64::MIN), Timestamp::from_millis(-1)];
     for (count, per_ms) in
