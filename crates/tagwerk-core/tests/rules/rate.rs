@@ -172,7 +172,10 @@ proptest! {
 #[test]
 fn bytes_of_the_wrong_length_version_or_meaning_are_refused() {
     let mut window = Window::default();
-    assert_eq!(Window::from_bytes(&window.to_bytes()), Some(window.clone()));
+    let mut unused = window.to_bytes();
+    assert_eq!(Window::from_bytes(&unused), Some(window.clone()));
+    unused[9] = 1;
+    assert_eq!(Window::from_bytes(&unused), None, "a sub-window, but of no period");
     window.take(&counted(3, 10), 2, at(0));
     let kept = window.to_bytes();
     assert_eq!(kept.len(), 101);

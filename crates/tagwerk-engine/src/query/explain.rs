@@ -186,10 +186,10 @@ fn full(read: &mut dyn Read, row: &JobRow, queue: &QueueRow) -> StoreResult<Opti
     let kept = settings.reserve.filter(|reserve| running < max && row.priority < reserve.from_priority);
     let detail = match kept {
         Some(reserve) => format!(
-            "Queue {} runs {running} of {max} jobs; {} slots are kept for priority {} and above.",
+            "Queue {} runs {running} of {max} jobs; slots kept for priority {} and above: {}.",
             queue.name,
-            reserve.slots,
-            reserve.from_priority.value()
+            reserve.from_priority.value(),
+            reserve.slots
         ),
         None => format!("Queue {} is full: {running} of {max} jobs run.", queue.name),
     };

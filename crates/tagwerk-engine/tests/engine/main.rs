@@ -10,6 +10,7 @@ mod enqueues;
 mod explains;
 mod faults;
 mod handle;
+mod held_back;
 mod limits;
 mod operators;
 mod orders;
