@@ -10,7 +10,7 @@ use tagwerk_core::gate::{LimitSettings, Window};
 use tagwerk_core::idempotency::{OnDuplicate, OnMismatch, Scope, Standing};
 use tagwerk_core::{Attempt, Call, Job, JobId, OnUnknown, Priority, RetryOverrides, Timestamp};
 
-pub use order::{Order, OrderRows, Ordering};
+pub use order::{Order, OrderRows, Ordering, Place};
 pub use queue::QueueRow;
 pub use version::{VersionRow, VersionWrite, Versioned};
 

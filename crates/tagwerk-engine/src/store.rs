@@ -24,7 +24,7 @@ use tagwerk_core::{Attempt, Call, JobId, Status, Timestamp};
 
 use crate::row::{
     ActionRow, AttemptRow, Detail, FullJob, JobRow, KeyRow, KeyWrite, Lane, LaneId, LimitRef, LimitRow,
-    LimitUse, OrderRows, QueueRow, Special, Tally, TypeSettings, VersionRow, VersionWrite, Versioned,
+    LimitUse, OrderRows, Place, QueueRow, Special, Tally, TypeSettings, VersionRow, VersionWrite, Versioned,
 };
 
 /// What can go wrong in a store, by what the caller does next.
@@ -421,6 +421,8 @@ pub trait Read {
     fn order(&mut self, key: &str) -> StoreResult<OrderRows>;
     /// How many jobs stand in the order of this key behind a job, counted up to `cap`.
     fn followers(&mut self, key: &str, behind: JobId, cap: usize) -> StoreResult<usize>;
+    /// Places in the orders of ordering keys behind this one, by key and job, for `check`.
+    fn places(&mut self, after: (&str, JobId), limit: usize) -> StoreResult<Vec<Place>>;
     /// A key.
     fn key(&mut self, key: &str) -> StoreResult<Option<KeyRow>>;
     /// All type settings by name.
@@ -435,6 +437,9 @@ pub trait Read {
     fn scan(&mut self, after: JobId, limit: usize) -> StoreResult<Vec<Listed>>;
     /// The store's own check of everything it holds (SQLite: `integrity_check`). Empty when clean.
     fn integrity(&mut self) -> StoreResult<Vec<String>>;
+    /// Rows about queues, lanes and limits that name something that is not there, or that cannot be meant, each with what
+    /// to do about it, for `check`. Empty when clean.
+    fn loose_ends(&mut self) -> StoreResult<Vec<String>>;
     /// Size and health.
     fn facts(&mut self) -> StoreResult<StoreFacts>;
 }

@@ -1,6 +1,7 @@
 //! Snapshots for reading: a few connections that only read, each used by one snapshot at a time.
 
 pub(crate) mod list;
+mod loose;
 pub(crate) mod ready;
 mod snapshot;
 

@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension, params};
 use tagwerk_core::{JobId, Status};
-use tagwerk_engine::row::{JobRow, OrderRows};
+use tagwerk_engine::row::{JobRow, OrderRows, Place};
 
 use crate::error::Res;
 use crate::tx::jobs::readable;
@@ -21,6 +21,9 @@ pub(crate) const NEXT_OPEN: &str = "SELECT job FROM job_order INDEXED BY job_ord
 /// How many stand behind a job, up to a cap.
 pub(crate) const COUNT: &str =
     "SELECT count(*) FROM (SELECT 1 FROM job_order WHERE okey = ?1 AND job > ?2 LIMIT ?3)";
+/// Places behind this one.
+pub(crate) const PLACES: &str =
+    "SELECT okey, job, open FROM job_order WHERE (okey, job) > (?1, ?2) ORDER BY okey, job LIMIT ?3";
 /// By the job alone. Reads all places.
 const OF_JOB: &str = "SELECT okey FROM job_order WHERE job = ?1";
 const ERASE_DAMAGED: &str = "DELETE FROM job_order WHERE job = ?1";
@@ -111,6 +114,17 @@ pub(crate) fn read(source: &mut impl Source, key: &str) -> Res<OrderRows> {
 fn next(conn: &Connection, sql: &str, (key, behind): (&str, JobId)) -> Res<Option<JobId>> {
     let mut select = conn.prepare_cached(sql)?;
     Ok(select.query_row(params![key, behind.0], |row| row.get(0).map(JobId)).optional()?)
+}
+
+/// Places behind this one, by key and job.
+pub(crate) fn places(conn: &Connection, (key, job): (&str, JobId), limit: usize) -> Res<Vec<Place>> {
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let mut select = conn.prepare_cached(PLACES)?;
+    let decode = |row: &rusqlite::Row<'_>| {
+        let key: String = row.get(0)?;
+        Ok(Place { key: key.into(), job: row.get(1).map(JobId)?, open: row.get(2)? })
+    };
+    Ok(select.query_map(params![key, job.0, limit], decode)?.collect::<Result<_, _>>()?)
 }
 
 /// The key in whose order a job stands.

@@ -1,12 +1,15 @@
 //! `tagwerk check`: proves from one snapshot that the ledger agrees with the rows and that no job is in a state without a
-//! way out. It opens the store itself and trusts nothing that a server keeps in memory.
+//! way out; that the orders of ordering keys are those of their jobs; and that what is said about queues and limits can be
+//! meant. It opens the store itself and trusts nothing that a server keeps in memory.
+
+mod orders;
 
 use std::collections::BTreeMap;
 
 use tagwerk_core::{Job, JobId, Status, Timestamp, limits};
 
 use crate::row::{Counter, Lane, Tally};
-use crate::store::{Listed, Read, StoreResult};
+use crate::store::{Listed, Read, StoreError, StoreResult};
 
 /// Rows that one step of the scan reads.
 const SCAN_STEP: usize = 1_000;
@@ -74,11 +77,14 @@ pub fn check(read: &mut dyn Read, depth: Depth) -> StoreResult<Checked> {
                         counted.entry(lane.class.0).or_insert_with(|| (lane.clone(), Tally::default()));
                     entry.1.add(Counter::of_status(full.row.job.status), 1);
                     check_job(&full.row.job, served_until, &mut checked);
+                    orders::check_job(read, &full.row, &mut checked)?;
                 }
             }
         }
     }
     check_ledger(read, counted, &mut checked)?;
+    orders::check_places(read, &mut checked)?;
+    check_settings(read, &mut checked)?;
     if depth == Depth::Integrity {
         for line in read.integrity()? {
             checked.find("integrity", line);
@@ -146,7 +152,14 @@ fn check_ledger(
     mut counted: BTreeMap<i64, (Lane, Tally)>,
     checked: &mut Checked,
 ) -> StoreResult<()> {
-    for (lane, ledger) in read.ledger()? {
+    let ledger = match read.ledger() {
+        Err(StoreError::DamagedRow(why)) => {
+            checked.find("damaged-ledger", format!("the ledger cannot be compared: {why}"));
+            return Ok(());
+        }
+        ledger => ledger?,
+    };
+    for (lane, ledger) in ledger {
         checked.lanes += 1;
         let name = format!("queue {}, type {}", lane.queue, lane.kind);
         if ledger.imbalance() != 0 {
@@ -159,6 +172,28 @@ fn check_ledger(
     for (lane, rows) in counted.into_values() {
         let name = format!("queue {}, type {}", lane.queue, lane.kind);
         compare(&name, (&Tally::default(), &rows), checked);
+    }
+    Ok(())
+}
+
+/// What operators have said about queues and limits.
+fn check_settings(read: &mut dyn Read, checked: &mut Checked) -> StoreResult<()> {
+    for line in read.loose_ends()? {
+        checked.find("loose-end", line);
+    }
+    match read.queue_rows() {
+        Ok(rows) => {
+            for row in rows.iter().filter(|row| !row.settings.is_sound()) {
+                let detail =
+                    "a reserve needs max_running and leaves at least one slot of it; set the bounds anew";
+                checked.find("unsound-queue", format!("queue {:?}: {detail}", row.name));
+            }
+        }
+        Err(StoreError::DamagedRow(why)) => {
+            let detail = format!("{why}; no server starts on it: put the row of table queue right");
+            checked.find("damaged-queue", detail);
+        }
+        Err(error) => return Err(error),
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tagwerk_core::OnHeadFailure;
+use tagwerk_core::{JobId, OnHeadFailure};
 
 use super::JobRow;
 
@@ -24,6 +24,17 @@ pub struct Ordering {
     pub key: Arc<str>,
     /// As given.
     pub on_head_failure: Option<OnHeadFailure>,
+}
+
+/// A place in the order of a key, as the store keeps it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// The ordering key.
+    pub key: Arc<str>,
+    /// Whose place it is.
+    pub job: JobId,
+    /// The job runs, or waits and is not blocked.
+    pub open: bool,
 }
 
 /// Those that count in the order of a key. Damaged rows are passed over.

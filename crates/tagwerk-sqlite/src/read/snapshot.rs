@@ -3,7 +3,7 @@
 use rusqlite::params;
 use tagwerk_core::{JobId, Status, Timestamp};
 use tagwerk_engine::row::{
-    ActionRow, AttemptRow, FullJob, JobRow, KeyRow, Lane, OrderRows, QueueRow, Tally, TypeSettings,
+    ActionRow, AttemptRow, FullJob, JobRow, KeyRow, Lane, OrderRows, Place, QueueRow, Tally, TypeSettings,
 };
 use tagwerk_engine::store::{
     LaneReady, ListQuery, Listed, Listing, Read, StoreError, StoreFacts, StoreResult,
@@ -15,7 +15,7 @@ use crate::codec::{attempt, detail, key, queue, settings};
 use crate::error::{Fail, Res, store_error};
 use crate::figures;
 use crate::open::beside;
-use crate::read::{Slot, SqliteReaders, list, ready};
+use crate::read::{Slot, SqliteReaders, list, loose, ready};
 use crate::tx::{keys, served_until};
 use crate::{migrate, turns, tx};
 
@@ -256,6 +256,10 @@ impl Read for Snapshot<'_> {
         Ok(turns::followers(self.view()?.conn, key, (behind, cap))?)
     }
 
+    fn places(&mut self, after: (&str, JobId), limit: usize) -> StoreResult<Vec<Place>> {
+        Ok(turns::places(self.view()?.conn, after, limit)?)
+    }
+
     fn key(&mut self, key: &str) -> StoreResult<Option<KeyRow>> {
         Ok(self.view()?.key(key)?)
     }
@@ -282,6 +286,10 @@ impl Read for Snapshot<'_> {
 
     fn integrity(&mut self) -> StoreResult<Vec<String>> {
         Ok(self.view()?.integrity()?)
+    }
+
+    fn loose_ends(&mut self) -> StoreResult<Vec<String>> {
+        Ok(loose::ends(self.view()?.conn)?)
     }
 
     fn facts(&mut self) -> StoreResult<StoreFacts> {

@@ -2,76 +2,26 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use tagwerk_core::{JobId, Priority, QueueSettings, Reserve};
-use tagwerk_engine::command::{
-    BulkMode, Claim, ClaimAnswer, Claimed, ControlQueue, Enqueue, EnqueueJob, Enqueued, QueueControl, Work,
-};
-use tagwerk_engine::committer::Committer;
-use tagwerk_engine::message::{EnqueueAnswer, Message};
+use tagwerk_engine::command::{Claim, Claimed, ControlQueue, EnqueueJob, QueueControl};
+use tagwerk_engine::message::Message;
 use tagwerk_engine::row::Ordering;
-use tagwerk_engine::testing::clock::ManualClock;
-use tempfile::TempDir;
 
-use crate::engine::{Answer, answered, claim, committer, completion, job};
+use crate::engine::{answered, claim, job};
+use crate::rig::Rig;
 
 const LOW: u8 = 0;
 const CRITICAL: u8 = 30;
 
-struct Rig {
-    committer: Committer,
-    clock: ManualClock,
-    _folder: TempDir,
+fn enqueue_one(rig: &mut Rig, priority: u8) -> JobId {
+    rig.enqueue(vec![of_priority(priority)])[0]
 }
 
-impl Rig {
-    fn new() -> Self {
-        let folder = tempfile::tempdir().expect("a folder");
-        let (committer, clock) = committer(&folder.path().join("t.db"));
-        Self { committer, clock, _folder: folder }
-    }
-
-    fn send<T: Send>(&mut self, message: impl FnOnce(SyncSender<T>) -> Message) -> Receiver<T> {
-        let (sender, receiver) = sync_channel(1);
-        self.clock.advance(1);
-        self.committer.step(vec![message(sender)]);
-        receiver
-    }
-
-    /// All or none.
-    fn enqueue(&mut self, jobs: Vec<EnqueueJob>) -> EnqueueAnswer {
-        let answer =
-            self.send(|reply| Message::Enqueue(Enqueue { jobs, mode: BulkMode::Atomic }, Box::new(reply)));
-        let answer = answered(&answer);
-        assert!(answer.iter().all(Result::is_ok), "{answer:?}");
-        answer
-    }
-
-    /// One job with this priority.
-    fn enqueue_one(&mut self, priority: u8) -> JobId {
-        let answer = self.enqueue(vec![of_priority(priority)]).remove(0);
-        let Ok(Enqueued::Created(job)) = answer else { unreachable!("not created: {answer:?}") };
-        job.row.job.id
-    }
-
-    /// As a bulk import does it: calls of 1,000 jobs.
-    fn import(&mut self, jobs: usize) {
-        for _ in 0..jobs / 1_000 {
-            self.enqueue(vec![of_priority(LOW); 1_000]);
-        }
-    }
-
-    fn ask(&mut self, claim: Claim) -> Answer<ClaimAnswer> {
-        self.send(|reply| Message::Claim(claim, Box::new(reply)))
-    }
-
-    /// Completes what is held and claims up to so many.
-    fn next(&mut self, held: &[Claimed], wanted: usize) -> Vec<Claimed> {
-        let work = Work { calls: held.iter().map(completion).collect(), claim: Some(claim(1, wanted)) };
-        let answer = answered(&self.send(|reply| Message::Work(work, Box::new(reply))));
-        assert!(answer.results.iter().all(Result::is_ok));
-        answer.claimed.expect("it claims").jobs
+/// As a bulk import does it: calls of 1,000 jobs.
+fn import(rig: &mut Rig, jobs: usize) {
+    for _ in 0..jobs / 1_000 {
+        rig.enqueue(vec![of_priority(LOW); 1_000]);
     }
 }
 
@@ -121,11 +71,11 @@ fn five_thousand_keys_in_parallel_fill_every_claim() {
 #[test]
 fn a_critical_job_behind_a_hundred_thousand_waits_for_one_running_job() {
     let mut rig = Rig::new();
-    rig.import(10_000);
+    import(&mut rig, 10_000);
     let mut busy: Vec<Vec<Claimed>> = (0..4).map(|_| rig.next(&[], 1)).collect();
     for part in 0..3 {
-        rig.import(30_000);
-        let critical = rig.enqueue_one(CRITICAL);
+        import(&mut rig, 30_000);
+        let critical = enqueue_one(&mut rig, CRITICAL);
         let done = busy.remove(part);
         let next = rig.next(&done, 1);
         assert_eq!(next.iter().map(id).collect::<Vec<_>>(), [critical], "part {part}");
@@ -145,16 +95,16 @@ fn with_a_reserve_a_critical_job_beside_a_hundred_thousand_waits_for_none() {
     let control = ControlQueue { queue: "default".to_owned(), control: QueueControl::Set(settings) };
     let set = rig.send(|reply| Message::ControlQueue(control, Box::new(reply)));
     assert!(answered(&set).is_ok());
-    rig.import(100_000);
+    import(&mut rig, 100_000);
     let busy = rig.next(&[], 100);
     assert_eq!(busy.len(), 3, "one slot is kept free");
-    let waiting = rig.ask(Claim { wait_ms: 60_000, ..claim(4, 1) });
+    let waiting = rig.send(|reply| Message::Claim(Claim { wait_ms: 60_000, ..claim(4, 1) }, Box::new(reply)));
     assert!(waiting.try_recv().is_err(), "it is not for the import");
-    let critical = rig.enqueue_one(CRITICAL);
+    let critical = enqueue_one(&mut rig, CRITICAL);
     let started = answered(&waiting).jobs;
     assert_eq!(started.iter().map(id).collect::<Vec<_>>(), [critical]);
     // Now all four slots are taken, and the next critical job waits for one of them.
-    let second = rig.enqueue_one(CRITICAL);
+    let second = enqueue_one(&mut rig, CRITICAL);
     assert!(rig.next(&[], 1).is_empty());
     let next = rig.next(&busy[..1], 1);
     assert_eq!(next.iter().map(id).collect::<Vec<_>>(), [second]);

@@ -2,6 +2,7 @@
 #![expect(clippy::expect_used, reason = "a broken expectation must fail the test loudly")]
 
 mod bench;
+mod check;
 mod conformance;
 mod crowds;
 mod damage;
@@ -10,5 +11,6 @@ mod gates;
 mod lists;
 mod log;
 mod opening;
+mod rig;
 mod steps;
 mod views;

@@ -111,6 +111,34 @@ pub fn the_order_of_a_key_follows_its_jobs(bench: &mut dyn Bench) {
     assert_eq!(read(bench, |view| behind(view, a, 1)), 1);
 }
 
+/// All places, by key and job, a page at a time; the open ones are those that run or may be handed out.
+pub fn places_are_read_page_by_page(bench: &mut dyn Bench) {
+    let [first, second, third] = three(bench);
+    let other = write(bench, |tx| add_one(tx, job().ordered("K")));
+    write(bench, |tx| {
+        add_one(tx, job());
+        put(tx, &first, &started(&first, at(60_000)));
+    });
+    let page = |after, limit| {
+        move |view: &mut dyn crate::store::Read| {
+            let places = view.places(after, limit).expect("places are read");
+            places.into_iter().map(|place| (place.key.to_string(), place.job, place.open)).collect::<Vec<_>>()
+        }
+    };
+    let place = |key: &str, row: &JobRow, open| (key.to_owned(), row.job.id, open);
+    let all = [
+        place("K", &other, true),
+        place("k", &first, true),
+        place("k", &second, false),
+        place("k", &third, false),
+    ];
+    assert_eq!(read(bench, page(("", JobId(i64::MIN)), 9)), all);
+    assert_eq!(read(bench, page(("", JobId(i64::MIN)), 2)), all[..2]);
+    assert_eq!(read(bench, page(("k", first.job.id), 1)), all[2..3]);
+    assert_eq!(read(bench, page(("k", JobId(first.job.id.0 - 1)), 1)), all[1..2]);
+    assert_eq!(read(bench, page(("k", third.job.id), 9)), []);
+}
+
 /// Who waits for its turn grows old as well.
 pub fn a_blocked_job_expires(bench: &mut dyn Bench) {
     let row = write(bench, |tx| {

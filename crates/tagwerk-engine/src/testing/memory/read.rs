@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use tagwerk_core::{JobId, Status, Timestamp};
 
-use super::state::{Record, State, place};
+use super::state::{Record, State, is_open, place};
 use crate::row::{
-    ActionRow, AttemptRow, FullJob, JobRow, KeyRow, Lane, OrderRows, QueueRow, Tally, TypeSettings,
+    ActionRow, AttemptRow, FullJob, JobRow, KeyRow, Lane, OrderRows, Place, QueueRow, Tally, TypeSettings,
 };
 use crate::store::{LaneReady, ListQuery, Listed, Listing, Read, StoreFacts, StoreResult};
 
@@ -107,6 +107,17 @@ impl Read for MemoryRead {
         Ok(self.state.in_order(key, behind).take(cap).count())
     }
 
+    fn places(&mut self, after: (&str, JobId), limit: usize) -> StoreResult<Vec<Place>> {
+        let (key, job) = after;
+        let behind = self.state.ordered.behind(&(key.into(), job)).take(limit);
+        let place = |((key, job), ()): (&(Arc<str>, JobId), &())| {
+            let record = self.state.jobs.get(job);
+            let open = record.is_some_and(|record| is_open(&record.row));
+            Place { key: Arc::clone(key), job: *job, open }
+        };
+        Ok(behind.map(place).collect())
+    }
+
     fn key(&mut self, key: &str) -> StoreResult<Option<KeyRow>> {
         Ok(self.state.keys.get(&key.to_owned()).cloned())
     }
@@ -136,6 +147,10 @@ impl Read for MemoryRead {
     }
 
     fn integrity(&mut self) -> StoreResult<Vec<String>> {
+        Ok(Vec::new())
+    }
+
+    fn loose_ends(&mut self) -> StoreResult<Vec<String>> {
         Ok(Vec::new())
     }
 

@@ -263,8 +263,8 @@ impl State {
     /// The rows that decide whose turn it is in the order of a key.
     pub(super) fn order(&self, key: &str) -> OrderRows {
         let standing = || self.readable(self.in_order(key, JobId(0)));
-        let is_open = |row: &&JobRow| row.job.status == Status::Running || is_offered(row);
-        OrderRows { lowest: standing().next().cloned(), open: standing().filter(is_open).cloned().collect() }
+        let open = standing().filter(|row| is_open(row)).cloned().collect();
+        OrderRows { lowest: standing().next().cloned(), open }
     }
 
     /// Who stands in the order of a key behind a job.
@@ -292,6 +292,11 @@ impl State {
 /// Place of a job in claim order.
 pub(super) fn place(row: &JobRow) -> Place {
     (Reverse(row.priority), row.job.available_at, row.job.id)
+}
+
+/// Whether a row is one of the open ones of its order.
+pub(super) fn is_open(row: &JobRow) -> bool {
+    row.job.status == Status::Running || is_offered(row)
 }
 
 /// Whether claims may see a row once it is due.
