@@ -261,5 +261,6 @@ fn place(at: Timestamp) -> i128 {
 
 /// The nearest number of 64 bits.
 fn narrow(wide: i128) -> i64 {
-    i64::try_from(wide).unwrap_or(if wide < 0 { i64::MIN } else { i64::MAX })
+    let nearest = wide.clamp(i64::MIN.into(), i64::MAX.into());
+    i64::try_from(nearest).unwrap_or_default()
 }
