@@ -26,6 +26,7 @@ pub(crate) const ALL: &[Migration] = &[
     Migration { name: "0005_versions", sql: include_str!("../migrations/0005_versions.sql") },
     Migration { name: "0006_queues", sql: include_str!("../migrations/0006_queues.sql") },
     Migration { name: "0007_order", sql: include_str!("../migrations/0007_order.sql") },
+    Migration { name: "0008_view", sql: include_str!("../migrations/0008_view.sql") },
 ];
 
 const TABLE: &str = "CREATE TABLE IF NOT EXISTS migration (version INTEGER PRIMARY KEY, name TEXT NOT NULL, \

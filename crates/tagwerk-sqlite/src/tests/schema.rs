@@ -71,6 +71,37 @@ fn the_second_step_keeps_jobs_findable_by_key() {
     assert_eq!(past, [("taken over".to_owned(), 1), ("freed".to_owned(), 3)]);
 }
 
+/// Jobs of a store with the view of before are shown with what orders and limits them.
+#[test]
+fn the_eighth_step_shows_jobs_that_were_there_before() {
+    let conn = rusqlite::Connection::open_in_memory().expect("a connection");
+    migrate::run(&conn, &migrate::ALL[..7], Timestamp::EPOCH).expect("the schema before");
+    conn.execute_batch(
+        "INSERT INTO queue (id, name) VALUES (1, 'q'); INSERT INTO type (id, name) VALUES (1, 't');
+         INSERT INTO lane (id, queue, type) VALUES (1, 1, 1);
+         INSERT INTO lim (id, name, partition) VALUES (1, 'mail', ''), (2, 'crm', 'x');
+         INSERT INTO special_lane (id, class, first, second, fair) VALUES (-1, 1, 1, 2, ''), (-2, 1, 1, 0, 'f');",
+    )
+    .expect("lanes");
+    let job = "INSERT INTO job (id, lane, prio, state, due, version, flags, attempt, leases, retry_count, max_retries, \
+               lease_losses, max_lease_losses, release_count, payload_bytes, created, updated) \
+               VALUES (?1, ?2, 10, ?3, 0, 1, 0, 0, 0, 0, 3, 0, 4, 0, 2, 0, 0)";
+    let detail = "INSERT INTO detail (job, payload, ordering) VALUES (?1, '{}', ?2)";
+    for (id, lane, state, ordering) in [(1, 1, 0, None), (2, -1, 2, Some("-k")), (3, -2, 0, Some("skk"))] {
+        conn.execute(job, (id, lane, state)).expect("a job");
+        conn.execute(detail, (id, ordering)).expect("a detail");
+    }
+    migrate::run(&conn, &migrate::ALL[..8], Timestamp::EPOCH).expect("the eighth step");
+    let shown = "SELECT id || ' ' || type || ' ' || status || ' ' || coalesce(limits, '-') || ' ' || coalesce(fair_key, '-') || \
+                 ' ' || coalesce(ordering_key, '-') || ' ' || blocked FROM tagwerk_jobs ORDER BY id";
+    let mut select = conn.prepare(shown).expect("a statement");
+    let shown: Vec<String> =
+        select.query_map([], |row| row.get(0)).expect("a query").collect::<Result<_, _>>().expect("rows");
+    let expected =
+        ["1 t pending - - - 0", r#"2 t pending ["crm:x","mail"] - k 1"#, r#"3 t pending ["mail"] f kk 0"#];
+    assert_eq!(shown, expected);
+}
+
 #[test]
 fn the_views_name_what_the_program_names() {
     let place = Place::new();
