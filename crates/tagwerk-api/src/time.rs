@@ -35,13 +35,13 @@ impl Time {
 
 impl fmt::Display for Time {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&format_rfc3339(self.0))
+        f.pad(Rfc3339::of(self.0).as_str())
     }
 }
 
 impl Serialize for Time {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&format_rfc3339(self.0))
+        serializer.serialize_str(Rfc3339::of(self.0).as_str())
     }
 }
 
@@ -100,12 +100,41 @@ pub fn parse_rfc3339(text: &str) -> Result<i64, TimeError> {
 /// nearest edge.
 #[must_use]
 pub fn format_rfc3339(ms: i64) -> String {
-    let ms = ms.clamp(MIN_MS, MAX_MS);
-    let Date { year, month, day } = civil_from_days(ms.div_euclid(DAY_MS));
-    let clock = ms.rem_euclid(DAY_MS);
-    let (hour, minute) = (clock / 3_600_000, clock / 60_000 % 60);
-    let (second, milli) = (clock / 1000 % 60, clock % 1000);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{milli:03}Z")
+    Rfc3339::of(ms).as_str().to_owned()
+}
+
+/// A time as text, without an allocation: each job that is shown has at least three.
+struct Rfc3339([u8; 24]);
+
+impl Rfc3339 {
+    fn of(ms: i64) -> Self {
+        let ms = ms.clamp(MIN_MS, MAX_MS);
+        let Date { year, month, day } = civil_from_days(ms.div_euclid(DAY_MS));
+        let clock = ms.rem_euclid(DAY_MS);
+        let mut text = *b"0000-00-00T00:00:00.000Z";
+        put_digits(&mut text[0..4], year);
+        put_digits(&mut text[5..7], month);
+        put_digits(&mut text[8..10], day);
+        put_digits(&mut text[11..13], clock / 3_600_000);
+        put_digits(&mut text[14..16], clock / 60_000 % 60);
+        put_digits(&mut text[17..19], clock / 1000 % 60);
+        put_digits(&mut text[20..23], clock % 1000);
+        Self(text)
+    }
+
+    fn as_str(&self) -> &str {
+        // Digits and marks, all ASCII.
+        std::str::from_utf8(&self.0).unwrap_or_default()
+    }
+}
+
+/// The last decimal digits of a number, as many as there is room for.
+fn put_digits(room: &mut [u8], number: i64) {
+    let mut rest = number.unsigned_abs();
+    for digit in room.iter_mut().rev() {
+        *digit = b'0' + (rest % 10) as u8;
+        rest /= 10;
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

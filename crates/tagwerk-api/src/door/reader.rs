@@ -19,6 +19,9 @@ const ERRORS_MAX: usize = 100;
 /// More names of ignored fields do not fit well into a header.
 pub(crate) const IGNORED_MAX: usize = 32;
 
+/// Room for the names that a kind of request asks for, as many as a job has.
+const FIELDS_USUAL: usize = 32;
+
 /// All that can be wrong with a name that has passed as JSON.
 const BAD_FIELD_NAME: &str = "has a field whose name is not Unicode text";
 
@@ -113,22 +116,18 @@ impl<'a> Reader<'a> {
             value: Value::Query(value),
             taken: false,
         };
-        Self {
-            prefix: String::new(),
-            unknown: Unknown::Refuse,
-            members: pairs.iter().map(member).collect(),
-            known: Vec::new(),
-            errors: Vec::new(),
-            ignored: Vec::new(),
-        }
+        Self::of(String::new(), Unknown::Refuse, pairs.iter().map(member).collect())
+    }
+
+    fn of(prefix: String, unknown: Unknown, members: Vec<Member<'a>>) -> Self {
+        let known = Vec::with_capacity(FIELDS_USUAL);
+        Self { prefix, unknown, members, known, errors: Vec::new(), ignored: Vec::new() }
     }
 
     fn new(prefix: String, unknown: Unknown, members: Members<'a>) -> Self {
         let total = members.total;
         let member = |(name, value)| Member { name, value: Value::Json(value), taken: false };
-        let members = members.kept.into_iter().map(member).collect();
-        let mut reader =
-            Self { prefix, unknown, members, known: Vec::new(), errors: Vec::new(), ignored: Vec::new() };
+        let mut reader = Self::of(prefix, unknown, members.kept.into_iter().map(member).collect());
         if total > MEMBERS_MAX {
             let path = reader.prefix.trim_end_matches('.').to_owned();
             let message = format!("has {total} fields; at most {MEMBERS_MAX} are read");

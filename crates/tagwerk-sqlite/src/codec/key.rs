@@ -1,6 +1,6 @@
 //! Idempotency keys.
 
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Row, Statement, params};
 use tagwerk_core::JobId;
 use tagwerk_core::idempotency::Standing;
 use tagwerk_engine::row::{KeyRow, Tombstone};
@@ -41,12 +41,10 @@ pub(crate) fn decode(row: &Row<'_>) -> Res<KeyRow> {
 
 /// Runs a statement whose first nine parameters are a key. `from` is the tenth, if there is one.
 pub(crate) fn execute(
-    conn: &Connection,
-    sql: &str,
+    statement: &mut Statement<'_>,
     row: &KeyRow,
     from: Option<JobId>,
 ) -> rusqlite::Result<usize> {
-    let mut statement = conn.prepare_cached(sql)?;
     let tomb = row.tombstone.as_ref();
     let standing = tomb.map(|tomb| tomb.standing);
     let finished_at = standing.and_then(|standing| standing.finished_at);

@@ -1,6 +1,6 @@
 //! Idempotency keys.
 
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, Statement, params};
 use tagwerk_core::JobId;
 use tagwerk_engine::row::{KeyRow, KeyWrite};
 use tagwerk_engine::store::StoreError;
@@ -57,10 +57,13 @@ pub(super) fn of_owner(conn: &Connection, owner: JobId) -> Res<Option<KeyRow>> {
 
 /// Writes keys, guarded.
 pub(super) fn write(conn: &Connection, writes: &[KeyWrite]) -> Res<()> {
+    let mut add = conn.prepare_cached(INSERT)?;
     for write in writes {
         let changed = match write {
-            KeyWrite::Insert(row) => insert(conn, row)?,
-            KeyWrite::Replace { row, from } => execute(conn, REPLACE, row, Some(*from))?,
+            KeyWrite::Insert(row) => insert(&mut add, row)?,
+            KeyWrite::Replace { row, from } => {
+                execute(&mut *conn.prepare_cached(REPLACE)?, row, Some(*from))?
+            }
             KeyWrite::Delete { key, owner } => conn.prepare_cached(DELETE)?.execute(params![key, owner.0])?,
         };
         if changed != 1 {
@@ -82,8 +85,8 @@ pub(super) fn write(conn: &Connection, writes: &[KeyWrite]) -> Res<()> {
 }
 
 /// The unique constraint decides, not a look before.
-fn insert(conn: &Connection, row: &KeyRow) -> Res<usize> {
-    match execute(conn, INSERT, row, None) {
+fn insert(statement: &mut Statement<'_>, row: &KeyRow) -> Res<usize> {
+    match execute(statement, row, None) {
         Err(error) if is_duplicate(&error) => Err(StoreError::Conflict.into()),
         other => Ok(other?),
     }

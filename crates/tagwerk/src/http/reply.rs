@@ -37,12 +37,17 @@ pub(super) async fn off_thread<T: Send + 'static>(
     })
 }
 
+/// Room for an answer before it is written: a job without a large payload fits, so that its buffer never has to grow.
+const USUAL_BYTES: usize = 2048;
+
 /// The bytes of a value as JSON.
 pub(super) fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, Refused> {
-    serde_json::to_vec(value).map_err(|error| {
+    let mut bytes = Vec::with_capacity(USUAL_BYTES);
+    serde_json::to_writer(&mut bytes, value).map_err(|error| {
         tracing::error!(%error, "an answer could not be written as JSON");
         Refused::of(Code::InternalError)
-    })
+    })?;
+    Ok(bytes)
 }
 
 /// An answer with JSON that is already encoded.

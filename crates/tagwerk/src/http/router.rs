@@ -77,8 +77,12 @@ routes! {
 
 /// The router. `HEAD` works wherever `GET` does.
 pub(super) fn router(app: Arc<App>) -> Router {
-    table()
-        .route_layer(middleware::from_fn(remember))
+    let mut table = table();
+    // It takes as long as the routing itself, so whoever does not want to know does not pay for it.
+    if tracing::enabled!(tracing::Level::DEBUG) {
+        table = table.route_layer(middleware::from_fn(remember));
+    }
+    table
         .method_not_allowed_fallback(|| async { Refused::of(Code::MethodNotAllowed) })
         .fallback(|| async { Refused::of(Code::NotFound) })
         .with_state(app)

@@ -4,7 +4,10 @@
 //! whole. All bodies being read or worked on share a bounded room, so memory stays bounded whatever comes; small bodies
 //! have a room of their own, so that a heartbeat does not wait behind bulk enqueues.
 
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
@@ -16,6 +19,7 @@ use tagwerk_api::door::{Door, check_content_type, parse_job_id};
 use tagwerk_api::problem::{Code, Refusal};
 use tagwerk_core::{JobId, limits};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::error::Elapsed;
 use tokio::time::timeout;
 
 use super::App;
@@ -50,7 +54,7 @@ impl Rooms {
     async fn enter(&self, bytes: usize) -> Result<OwnedSemaphorePermit, Refused> {
         let room = if bytes <= limits::SMALL_BODY_BYTES { &self.small } else { &self.large };
         let units = u32::try_from(bytes.div_ceil(UNIT_BYTES)).unwrap_or(u32::MAX);
-        match timeout(patience(limits::ADMISSION_MS), Arc::clone(room).acquire_many_owned(units)).await {
+        match in_time(limits::ADMISSION_MS, Arc::clone(room).acquire_many_owned(units)).await {
             Ok(Ok(permit)) => Ok(permit),
             _ => Err(Refused::new(
                 Code::Overloaded,
@@ -127,7 +131,7 @@ impl<const LIMIT: usize> FromRequest<Arc<App>> for Sent<LIMIT> {
             return Err(too_large(LIMIT));
         }
         let reading = collect(body, (claimed, LIMIT), &app.rooms);
-        let read = timeout(patience(limits::BODY_READ_MS), reading).await.unwrap_or_else(|_| Err(too_slow()));
+        let read = in_time(limits::BODY_READ_MS, reading).await.unwrap_or_else(|_| Err(too_slow()));
         let (body, room) = match read? {
             Collected::Whole(body, room) => (body, room),
             Collected::TooLarge(rest) => {
@@ -185,6 +189,15 @@ enum Collected {
     TooLarge(Body),
 }
 
+/// Awaits for so many milliseconds at most. What is there at once, as a small body mostly is, needs neither clock nor timer.
+async fn in_time<F: Future>(ms: i64, future: F) -> Result<F::Output, Elapsed> {
+    let mut future = pin!(future);
+    match poll_fn(|context| Poll::Ready(future.as_mut().poll(context))).await {
+        Poll::Ready(output) => Ok(output),
+        Poll::Pending => timeout(patience(ms), future).await,
+    }
+}
+
 /// Reads a body. Room is taken before the bytes are: for all of a body of known length, else as they come.
 async fn collect(mut body: Body, sizes: (Option<usize>, usize), rooms: &Rooms) -> Result<Collected, Refused> {
     let (claimed, limit) = sizes;
@@ -194,9 +207,7 @@ async fn collect(mut body: Body, sizes: (Option<usize>, usize), rooms: &Rooms) -
     let mut taken = claimed.unwrap_or(limits::SMALL_BODY_BYTES);
     let mut room = vec![rooms.enter(taken).await?];
     let mut bytes = Vec::with_capacity(claimed.unwrap_or_default());
-    while let Some(frame) =
-        timeout(patience(limits::BODY_PAUSE_MS), body.frame()).await.map_err(|_| too_slow())?
-    {
+    while let Some(frame) = in_time(limits::BODY_PAUSE_MS, body.frame()).await.map_err(|_| too_slow())? {
         let frame = frame.map_err(|error| {
             tracing::debug!(%error, "a body broke off");
             Refused::new(Code::InvalidJson, "the body broke off before its end; send it again whole")

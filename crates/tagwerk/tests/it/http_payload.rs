@@ -198,6 +198,7 @@ fn f115_secrets_reach_no_log_list_or_metric() {
         assert!(server.terminate().success());
         let log = server.log();
         assert!(log.contains("answered"), "it does log");
+        assert!(log.contains("route=\"/jobs/{id}/complete\""), "the pattern that matched, not the path");
         assert!(!log.contains(MARK), "{}", log.lines().find(|line| line.contains(MARK)).unwrap_or_default());
         assert!(!log.contains(&lease), "a token in the log");
     }
