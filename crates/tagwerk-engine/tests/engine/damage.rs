@@ -187,20 +187,26 @@ fn a_job_without_its_cold_part_stops_no_batch() {
 /// repeats the call.
 #[test]
 fn a_bulk_report_counts_for_all_but_the_damaged_job() {
-    let mut rig = Rig::new();
-    let ids = [(); 3].map(|()| rig.create(job("t")));
-    let held = ids.map(|_| rig.take("w"));
-    rig.disk.damage(ids[1]);
-    for replayed in [false, true] {
-        let report =
-            |held: &Claimed| WorkerCall { id: held.job.row.job.id, holder: token(held), said: completed() };
-        let command = Work { calls: held.iter().map(report).collect(), claim: Some(claim("w")) };
-        let answer = rig.send(|reply| Message::Work(command, Box::new(reply))).try_recv().unwrap().unwrap();
-        let said: Vec<_> =
-            answer.results.into_iter().map(|result| result.map(|answer| answer.replayed)).collect();
-        assert_eq!(said, [Ok(replayed), Err(Refusal::JobDamaged(ids[1])), Ok(replayed)]);
-        assert_eq!(answer.claimed.map(|claimed| claimed.jobs), Some(vec![]));
+    for part in PARTS {
+        let mut rig = Rig::new();
+        let ids = [(); 3].map(|()| rig.create(job("t")));
+        let held = ids.map(|_| rig.take("w"));
+        damage(&rig, ids[1], part);
+        for replayed in [false, true] {
+            let report = |held: &Claimed| WorkerCall {
+                id: held.job.row.job.id,
+                holder: token(held),
+                said: completed(),
+            };
+            let command = Work { calls: held.iter().map(report).collect(), claim: Some(claim("w")) };
+            let answer =
+                rig.send(|reply| Message::Work(command, Box::new(reply))).try_recv().unwrap().unwrap();
+            let said: Vec<_> =
+                answer.results.into_iter().map(|result| result.map(|answer| answer.replayed)).collect();
+            assert_eq!(said, [Ok(replayed), Err(Refusal::JobDamaged(ids[1])), Ok(replayed)]);
+            assert_eq!(answer.claimed.map(|claimed| claimed.jobs), Some(vec![]));
+        }
+        assert_eq!([ids[0], ids[2]].map(|id| rig.status(id)), [Status::Completed; 2]);
+        assert_eq!(rig.tally().get(Counter::Completions), 2);
     }
-    assert_eq!([ids[0], ids[2]].map(|id| rig.status(id)), [Status::Completed; 2]);
-    assert_eq!(rig.tally().get(Counter::Completions), 2);
 }
