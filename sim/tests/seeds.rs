@@ -99,6 +99,7 @@ const MUST_BE_SEEN: [(&str, &[&str]); 6] = [
             "a failed head holds",
             "expired behind another one",
             "cancelled behind another one",
+            "a person decides at the end",
         ],
     ),
 ];

@@ -419,7 +419,7 @@ pub trait Read {
     fn running(&mut self, after: JobId, limit: usize) -> StoreResult<Vec<JobRow>>;
     /// Of this ordering key the rows that decide whose turn it is.
     fn order(&mut self, key: &str) -> StoreResult<OrderRows>;
-    /// How many jobs stand in the order of this key behind a job, counted up to `cap`.
+    /// How many jobs of this ordering key wait behind a job, counted up to `cap`.
     fn followers(&mut self, key: &str, behind: JobId, cap: usize) -> StoreResult<usize>;
     /// Places in the orders of ordering keys behind this one, by key and job, for `check`.
     fn places(&mut self, after: (&str, JobId), limit: usize) -> StoreResult<Vec<Place>>;

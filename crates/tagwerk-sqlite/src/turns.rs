@@ -18,9 +18,9 @@ pub(crate) const NEXT: &str = "SELECT job FROM job_order WHERE okey = ?1 AND job
 /// The next that runs or may be handed out.
 pub(crate) const NEXT_OPEN: &str = "SELECT job FROM job_order INDEXED BY job_order_open \
      WHERE okey = ?1 AND job > ?2 AND open = 1 ORDER BY job LIMIT 1";
-/// How many stand behind a job, up to a cap.
-pub(crate) const COUNT: &str =
-    "SELECT count(*) FROM (SELECT 1 FROM job_order WHERE okey = ?1 AND job > ?2 LIMIT ?3)";
+/// How many wait behind a job, with or without the turn, up to a cap. Who is in review itself or runs is passed over.
+pub(crate) const COUNT: &str = "SELECT count(*) FROM (SELECT 1 FROM job_order WHERE okey = ?1 AND job > ?2 \
+     AND (SELECT state FROM job WHERE id = job_order.job) IN (0, 2) LIMIT ?3)";
 /// Places behind this one.
 pub(crate) const PLACES: &str =
     "SELECT okey, job, open FROM job_order WHERE (okey, job) > (?1, ?2) ORDER BY okey, job LIMIT ?3";
@@ -132,7 +132,7 @@ pub(crate) fn of_job(conn: &Connection, id: JobId) -> Res<Option<String>> {
     Ok(conn.prepare_cached(OF_JOB)?.query_row([id.0], |row| row.get(0)).optional()?)
 }
 
-/// How many stand behind a job.
+/// How many wait behind a job.
 pub(crate) fn followers(conn: &Connection, key: &str, (behind, cap): (JobId, usize)) -> Res<usize> {
     let cap = i64::try_from(cap).unwrap_or(i64::MAX);
     let counted: i64 =

@@ -2,7 +2,7 @@
 
 use tagwerk_engine::command::{BulkMode, Enqueue};
 
-use super::{Actor, Desk, order};
+use super::{Actor, Desk, order, turns};
 use crate::call::{Call, Reply};
 
 /// See the module.
@@ -25,8 +25,7 @@ impl Actor for Producer {
         let mut jobs: Vec<_> = (0..n).map(|_| order::job(desk)).collect();
         if desk.plan.mass && !self.mass_sent {
             self.mass_sent = true;
-            let plain = tagwerk_engine::command::EnqueueJob { kind: "t0".to_owned(), ..Default::default() };
-            jobs = vec![plain; MASS];
+            jobs = vec![turns::one_of_many(desk); MASS];
         }
         desk.send(Call::Enqueue(Enqueue { jobs, mode }));
         desk.wake_within(20, 4_000);

@@ -1,7 +1,7 @@
 //! Ordering keys: which jobs get one, and which jobs people let go past.
 
-use tagwerk_core::{JobId, Status};
-use tagwerk_engine::command::EnqueueJob;
+use tagwerk_core::{JobId, OnHeadFailure, Status};
+use tagwerk_engine::command::{EnqueueJob, MaxAge};
 use tagwerk_engine::row::{JobRow, Ordering};
 
 use super::{Board, Desk};
@@ -15,6 +15,17 @@ pub(super) fn give_key(desk: &mut Desk<'_>, job: &mut EnqueueJob) {
     let key = format!("o{}", desk.chance.below(turns.keys));
     let on_head_failure = turns.mode(desk.chance);
     job.ordering = Some(Box::new(Ordering { key: key.into(), on_head_failure }));
+}
+
+/// One of more jobs than a batch ends: plain, or all of one key that grow too old together while they wait for each other.
+pub(super) fn one_of_many(desk: &Desk<'_>) -> EnqueueJob {
+    let mut job = EnqueueJob { kind: "t0".to_owned(), ..EnqueueJob::default() };
+    if desk.plan.turns.share > 0 {
+        let on_head_failure = Some(OnHeadFailure::Skip);
+        job.ordering = Some(Box::new(Ordering { key: "o0".into(), on_head_failure }));
+        job.max_age = Some(MaxAge::AfterMs(2_000));
+    }
+    job
 }
 
 /// Whether an operator unblocks now; never where nobody has an ordering key.

@@ -105,8 +105,8 @@ impl<'a> Eye<'a> {
         self.written.iter().rev().find(|row| row.job.id == JobId(id)).copied()
     }
 
-    /// Whether the transaction wrote this job at all.
-    pub(crate) fn touched(&self, id: i64) -> bool {
-        self.written.iter().any(|row| row.job.id == JobId(id))
+    /// Whether the transaction changed where this job stands, from how it stood at this version.
+    pub(crate) fn moved(&self, id: i64, version: i64) -> bool {
+        self.last(id).is_some_and(|row| row.job.version > version)
     }
 }

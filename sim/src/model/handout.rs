@@ -200,9 +200,9 @@ impl Model {
     }
 
     fn next_due(&self, open: &Open<'_>, answer: &ClaimAnswer) -> Judged {
-        let later = |job: &&Job| {
-            job.status == Status::Pending && job.available_at > self.now && self.before(job).is_none()
-        };
+        let turns = self.turns();
+        let later =
+            |job: &&Job| job.status == Status::Pending && job.available_at > self.now && turns.has(job);
         let mine = self.jobs.values().filter(|job| passes(&open.claim.filter, job)).filter(later);
         let next = mine.map(|job| job.available_at).min();
         let told = answer.next_due_at.map(tagwerk_core::Timestamp::as_millis);
@@ -261,9 +261,10 @@ impl Model {
     }
 
     fn claimable<'m>(&'m self, filter: &'m Filter) -> impl Iterator<Item = &'m Job> {
-        let seen = |job: &&Job| !self.fresh.contains(&job.id) && !self.is_fresh_order(job);
+        let turns = self.turns();
+        let seen = |job: &&Job| !self.fresh.contains(&job.id);
         let wanted = |job: &&Job| job.is_claimable(self.now) && passes(filter, job);
-        self.jobs.values().filter(wanted).filter(seen).filter(|job| self.before(job).is_none())
+        self.jobs.values().filter(wanted).filter(seen).filter(move |job| turns.may_go(job))
     }
 }
 

@@ -212,7 +212,8 @@ impl Model {
         Ok(())
     }
 
-    /// With the services everything that is over ends. Without them only what the transaction looked at.
+    /// With the services everything that is over ends, up to a bound. Without them, and beyond it, only what the transaction
+    /// looked at.
     fn pass_time(&mut self, run: &Run<'_>, eye: &Eye<'_>) {
         let now = self.now;
         let limit = limits::OVERDUE_PER_BATCH;
@@ -221,7 +222,7 @@ impl Model {
                 .jobs
                 .values()
                 .filter(|job| job.is_overdue(now) && job.lease.is_some() == running)
-                .filter(|job| run.services || eye.touched(job.id))
+                .filter(|job| run.services || eye.moved(job.id, job.version))
                 .map(|job| {
                     (
                         job.lease.as_ref().map_or(job.expires_at.unwrap_or(now), super::job::Lease::ends_at),
@@ -230,15 +231,17 @@ impl Model {
                 })
                 .collect();
             over.sort_unstable();
-            over.truncate(limit);
-            over
+            let mut more = over.split_off(limit.min(over.len()));
+            more.retain(|(_, id)| eye.moved(*id, self.jobs.get(id).map_or(0, |job| job.version)));
+            (over, more)
         };
-        let (attempts, ages) = (over(true), over(false));
+        let ((attempts, more), (ages, older)) = (over(true), over(false));
+        // Whether a claim of the same transaction sees them already is free.
+        self.fresh = more.iter().chain(&older).map(|(_, id)| *id).collect();
         if !run.services {
-            // Whether a claim of the same transaction sees them already is free.
-            self.fresh = attempts.iter().chain(&ages).map(|(_, id)| *id).collect();
+            self.fresh.extend(attempts.iter().chain(&ages).map(|(_, id)| *id));
         }
-        for (_, id) in attempts.into_iter().chain(ages) {
+        for (_, id) in attempts.into_iter().chain(more).chain(ages).chain(older) {
             self.settle(id, eye);
         }
     }

@@ -4,6 +4,8 @@
 //! A failed job holds unless it was to be skipped, or a person has let the others go on. Everything is worked out anew from
 //! all jobs of the key. Only at the end of a transaction it is compared with what the rows say.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use tagwerk_core::{JobId, OnHeadFailure, Status};
 use tagwerk_engine::query::{Explanation, Place, WhyKind};
 use tagwerk_engine::row::JobRow;
@@ -46,6 +48,25 @@ impl Job {
     }
 }
 
+/// Whose turn it is.
+pub(super) struct Turns<'m> {
+    first: BTreeMap<&'m str, Option<i64>>,
+    /// Keys of which the transaction has ended something in passing. Whether a claim saw that already is free.
+    fresh: BTreeSet<&'m str>,
+}
+
+impl Turns<'_> {
+    /// Whether it is the turn of this job. That of any job without a key it is always.
+    pub(super) fn has(&self, job: &Job) -> bool {
+        job.ordering_key().is_none_or(|key| self.first.get(key) == Some(&Some(job.id)))
+    }
+
+    /// Whether every claim must have seen that it is its turn.
+    pub(super) fn may_go(&self, job: &Job) -> bool {
+        self.has(job) && job.ordering_key().is_none_or(|key| !self.fresh.contains(key))
+    }
+}
+
 impl Model {
     /// A new job lines up.
     pub(super) fn line_up(&mut self, job: &Job) {
@@ -83,11 +104,11 @@ impl Model {
         self.first(job.ordering_key()?).filter(|first| first.id != job.id)
     }
 
-    /// Whether the transaction has ended an attempt of that key in passing. Whether a claim saw that already is free.
-    pub(super) fn is_fresh_order(&self, job: &Job) -> bool {
-        let Some(key) = job.ordering_key() else { return false };
-        let mut fresh = self.fresh.iter().filter_map(|id| self.jobs.get(id));
-        fresh.any(|other| other.ordering_key() == Some(key))
+    /// Whose turn it is, of all keys.
+    pub(super) fn turns(&self) -> Turns<'_> {
+        let first = self.orders.keys().map(|key| (key.as_str(), self.first(key).map(|job| job.id)));
+        let fresh = self.fresh.iter().filter_map(|id| self.jobs.get(id)?.ordering_key());
+        Turns { first: first.collect(), fresh: fresh.collect() }
     }
 
     /// The transaction is over: the rows must say who waits for its turn.
@@ -116,14 +137,14 @@ impl Model {
         if self.jobs.values().any(moves) {
             return Vec::new();
         }
-        let firsts = self.orders.keys().filter_map(|key| self.first(key));
-        let holders = firsts.filter(|job| job.holds() && self.behind(job) > 0);
-        holders.map(|job| job.id).collect()
+        let waits = |key: &str| self.in_line(key).any(|job| job.status == Status::Pending);
+        let firsts = self.orders.keys().filter(|key| waits(key)).filter_map(|key| self.first(key));
+        firsts.map(|job| job.id).collect()
     }
 
     fn behind(&self, job: &Job) -> usize {
         let key = job.ordering_key().unwrap_or_default();
-        self.in_line(key).filter(|other| other.id > job.id).count()
+        self.in_line(key).filter(|other| other.id > job.id && other.status == Status::Pending).count()
     }
 
     /// Judges what people are told about the place of a job.

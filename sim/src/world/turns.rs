@@ -20,6 +20,7 @@ impl World {
             self.look_at_all(index)?;
         }
         for id in &holders {
+            self.tally.count("turns", "a person decides at the end");
             let action = match self.chance.below(4) {
                 0 => Action::Retry { max_retries: None },
                 1 => Action::Discard,

@@ -278,6 +278,7 @@ macro_rules! conformance_tests {
                 a_turn_that_rolls_back_was_not_given,
                 the_order_of_a_key_follows_its_jobs,
                 places_are_read_page_by_page,
+                only_those_who_wait_are_held_back,
                 a_blocked_job_expires,
                 f151_a_damaged_row_does_not_hold_its_order,
                 an_erased_job_leaves_its_order,

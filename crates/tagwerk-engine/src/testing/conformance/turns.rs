@@ -139,6 +139,25 @@ pub fn places_are_read_page_by_page(bench: &mut dyn Bench) {
     assert_eq!(read(bench, page(("k", third.job.id), 9)), []);
 }
 
+/// Who stands behind a job and runs, or is in review itself, does not wait for it.
+pub fn only_those_who_wait_are_held_back(bench: &mut dyn Bench) {
+    let [first, second, third] = three(bench);
+    let last = write(bench, |tx| {
+        let row = add_one(tx, job().ordered("k"));
+        block(tx, &row)
+    });
+    write(bench, |tx| put(tx, &first, &settled(&first, Status::Failed, at(1))));
+    let behind =
+        |bench: &mut dyn Bench, id| read(bench, |view| view.followers("k", id, 9).expect("a number"));
+    assert_eq!(behind(bench, first.job.id), 3);
+    let running = started(&with_turn(&second), at(60_000));
+    write(bench, |tx| put(tx, &second, &running));
+    assert_eq!(behind(bench, first.job.id), 2);
+    write(bench, |tx| put(tx, &third, &with_turn(&settled(&third, Status::Failed, at(2)))));
+    assert_eq!([behind(bench, first.job.id), behind(bench, third.job.id)], [1, 1]);
+    assert_eq!(behind(bench, last.job.id), 0);
+}
+
 /// Who waits for its turn grows old as well.
 pub fn a_blocked_job_expires(bench: &mut dyn Bench) {
     let row = write(bench, |tx| {

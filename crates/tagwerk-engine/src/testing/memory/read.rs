@@ -104,7 +104,8 @@ impl Read for MemoryRead {
     }
 
     fn followers(&mut self, key: &str, behind: JobId, cap: usize) -> StoreResult<usize> {
-        Ok(self.state.in_order(key, behind).take(cap).count())
+        let rows = self.state.readable(self.state.in_order(key, behind));
+        Ok(rows.filter(|row| row.job.status == Status::Pending).take(cap).count())
     }
 
     fn places(&mut self, after: (&str, JobId), limit: usize) -> StoreResult<Vec<Place>> {
