@@ -88,9 +88,10 @@ impl Call {
             Self::Operate(command) => {
                 Message::Operate(command, Box::new(Slot { cell, wrap: Answer::Operate }))
             }
-            Self::PutType(command) => {
-                Message::PutType(command, Box::new(Slot { cell, wrap: Answer::PutType }))
-            }
+            Self::PutType(command) => Message::PutType(
+                command,
+                Box::new(Slot { cell, wrap: |known| Answer::PutType(known == Ok(true)) }),
+            ),
         }
     }
 

@@ -12,7 +12,7 @@ pub use attempt::{
     HeartbeatRequest, HeldLease, ReleaseRequest, ReportBulkRequest, ReportEntry,
 };
 pub use enqueue::{BulkEnqueueRequest, EnqueueRequest, Priority, Progress, RetrySettings, Subject};
-pub use limit::{LimitSettings, RateSettings, Throttle};
+pub use limit::{LimitSettings, OpenLimitRequest, RateSettings, Throttle};
 pub use operate::{
     CancelRequest, DiscardRequest, ForceFailRequest, RetryRequest, TypeSettings, UnblockRequest,
 };

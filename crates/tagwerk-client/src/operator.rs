@@ -8,8 +8,8 @@ use tagwerk_api::answer::{
 };
 use tagwerk_api::query::{AttemptsQuery, DeleteQuery, JobsQuery, NamesQuery, ReviewQuery, encode};
 use tagwerk_api::request::{
-    CancelRequest, DiscardRequest, DrainRequest, ForceFailRequest, LimitSettings, PauseRequest,
-    QueueSettings, ResumeRequest, RetryRequest, TypeSettings, UnblockRequest,
+    CancelRequest, DiscardRequest, DrainRequest, ForceFailRequest, LimitSettings, OpenLimitRequest,
+    PauseRequest, QueueSettings, ResumeRequest, RetryRequest, TypeSettings, UnblockRequest,
 };
 
 use crate::call::{Call, Repeat};
@@ -133,6 +133,11 @@ impl Client {
     pub async fn put_limit(&self, name: &str, settings: &LimitSettings) -> Result<Answer<LimitInfo>, Error> {
         let call = Call::post(limit_path(name), settings, Repeat::Safe)?;
         self.send(Call { method: Method::PUT, ..call }).await
+    }
+
+    /// `POST /limits/{name}/open`: what workers have held back is lifted. Twice is the same as once.
+    pub async fn open_limit(&self, name: &str, open: &OpenLimitRequest) -> Result<Answer<LimitInfo>, Error> {
+        self.send(Call::post(format!("{}/open", limit_path(name)), open, Repeat::Safe)?).await
     }
 
     /// `DELETE /limits/{name}`: refused while unfinished jobs name it.

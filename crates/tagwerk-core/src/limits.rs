@@ -132,6 +132,9 @@ pub const LIMIT_USES_SHOWN: usize = 100;
 
 /// Overdue attempts ended in one batch: a fleet that died must not make one commit last for seconds.
 pub const OVERDUE_PER_BATCH: usize = 1_000;
+/// Older jobs of an object that are brought up to a newer version at a time. All of them in its transaction, so that none is
+/// handed out beside it; a piece at a time, so that their number does not show in memory.
+pub const SUPERSEDED_AT_A_TIME: usize = 1_000;
 /// How often overdue attempts are looked for without traffic: a lost lease waits a second longer at most.
 pub const OVERDUE_EVERY_MS: i64 = SECOND_MS;
 /// How often `served_until` is rewritten while somebody serves: a third of the gap that counts, at the price of one small commit a second.

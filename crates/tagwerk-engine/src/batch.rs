@@ -18,6 +18,7 @@ use crate::exec::{calls, claim, enqueue, limits, operate, retention, time};
 use crate::message::{EnqueueAnswer, Message};
 use crate::parked::{Arrival, Parked};
 use crate::row::{Lane, QueueRow, TypeSettings};
+use crate::settings::UnknownLimits;
 use crate::store::{StoreResult, Tx};
 use crate::work::{Effects, Env, View, Work};
 
@@ -47,7 +48,7 @@ pub(crate) enum Output {
     Claim(ClaimAnswer),
     Work(WorkAnswer),
     Operate(Result<OperateAnswer, Refusal>),
-    PutType(bool),
+    PutType(Box<Result<bool, Refusal>>),
     Limit(Box<Result<LimitAnswer, Refusal>>),
     ControlQueue(QueueAnswer),
     Nothing,
@@ -79,7 +80,8 @@ pub(crate) fn execute(
 ) -> StoreResult<Done> {
     let Put { types, known } = put_types(tx, env, messages)?;
     let Controlled { queues, answers: controlled, resumed } = queues::control(tx, env, messages)?;
-    let Limited { names, answers } = limits::calls(tx, env, messages)?;
+    let typed = Env { types: types.as_ref().unwrap_or(env.types), ..*env };
+    let Limited { names, opened, answers } = limits::calls(tx, &typed, messages)?;
     let mut early =
         Early { known: known.into_iter(), controlled: controlled.into_iter(), limits: answers.into_iter() };
     let env = Env {
@@ -89,7 +91,7 @@ pub(crate) fn execute(
         ..*env
     };
     let mut work = Work::new(tx, &env);
-    if queues.is_some() || names.is_some() {
+    if queues.is_some() || names.is_some() || opened {
         work.effects.opened += OPENED_BY_SETTINGS;
     }
     work.effects.resumed = resumed;
@@ -122,12 +124,15 @@ pub(crate) fn execute(
             Some((retention::run(&mut work, &mut sweep)?, sweep))
         }
     };
-    Ok(Done { outputs, parked, effects: work.finish()?, types, queues, limits: names, overdue, retention })
+    let effects = work.finish()?;
+    let made = (!effects.limits_made.is_empty()).then(|| env.limits | &effects.limits_made);
+    let limits = made.or(names);
+    Ok(Done { outputs, parked, effects, types, limits, queues, overdue, retention })
 }
 
 /// Answers to what is done before everything else, in order.
 struct Early {
-    known: std::vec::IntoIter<bool>,
+    known: std::vec::IntoIter<Result<bool, Refusal>>,
     controlled: std::vec::IntoIter<QueueAnswer>,
     limits: std::vec::IntoIter<Result<LimitAnswer, Refusal>>,
 }
@@ -136,8 +141,8 @@ struct Early {
 struct Put {
     /// All settings, if they changed.
     types: Option<HashMap<String, TypeSettings>>,
-    /// For each write in order: whether there were settings before.
-    known: Vec<bool>,
+    /// For each write in order: whether there were settings before, or why it was refused.
+    known: Vec<Result<bool, Refusal>>,
 }
 
 /// Writes type settings first, so that all other commands of the batch see them.
@@ -146,7 +151,14 @@ fn put_types(tx: &mut dyn Tx, env: &Env<'_>, messages: &[&Message]) -> StoreResu
     let mut types: Option<HashMap<String, TypeSettings>> = None;
     for message in messages {
         let Message::PutType(PutType { kind, settings }, _) = message else { continue };
-        known.push(tx.put_type(kind, settings.as_ref())?);
+        let named = settings.as_ref().map_or(&[][..], |settings| &settings.limits);
+        if env.settings.unknown_limits == UnknownLimits::Refuse
+            && let Some(refusal) = limits::unknown(env.limits, named)
+        {
+            known.push(Err(refusal));
+            continue;
+        }
+        known.push(Ok(tx.put_type(kind, settings.as_ref())?));
         let types = types.get_or_insert_with(|| env.types.clone());
         match settings {
             Some(settings) => types.insert(kind.clone(), settings.clone()),
@@ -186,7 +198,9 @@ fn act(work: &mut Work<'_>, message: &Message, early: &mut Early) -> StoreResult
         Message::Enqueue(command, _) => Output::Enqueue(enqueue::enqueue(work, command)?),
         Message::Work(command, _) => Output::Work(worker_calls(work, command)?),
         Message::Operate(call, _) => Output::Operate(operate::operate(work, call)?),
-        Message::PutType(..) => Output::PutType(early.known.next().unwrap_or_default()),
+        Message::PutType(..) => {
+            early.known.next().map_or(Output::Nothing, |answer| Output::PutType(Box::new(answer)))
+        }
         Message::Limit(..) => {
             early.limits.next().map_or(Output::Nothing, |answer| Output::Limit(Box::new(answer)))
         }

@@ -386,7 +386,8 @@ pub enum Refusal {
     },
     /// The limit cannot be deleted, because jobs name it.
     #[error(
-        "{waiting} waiting or failed and {running} running jobs name limit {name}; raise its bounds instead, or let them end first"
+        "{waiting} waiting or failed and {running} running jobs{} name limit {name}; raise its bounds instead, or let them end first",
+        of_types(types)
     )]
     LimitInUse {
         /// Its name.
@@ -395,6 +396,8 @@ pub enum Refusal {
         waiting: u64,
         /// Jobs that run.
         running: u64,
+        /// Types whose settings put new jobs under it, or some of very many.
+        types: Vec<String>,
     },
     /// There is no such limit.
     #[error("there is no limit {0}")]
@@ -426,6 +429,14 @@ pub enum Refusal {
         /// What is wrong and what to do.
         message: String,
     },
+}
+
+fn of_types(types: &[String]) -> String {
+    match types {
+        [] => String::new(),
+        [one] => format!(" and the settings of type {one:?}"),
+        many => format!(" and the settings of {} types", many.len()),
+    }
 }
 
 fn because(reason: Option<&str>) -> String {

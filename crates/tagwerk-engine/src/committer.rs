@@ -359,7 +359,7 @@ impl Committer {
             }
             (Message::Enqueue(_, reply), Output::Enqueue(answer)) => drop(reply.answer(Ok(answer))),
             (Message::Operate(_, reply), Output::Operate(answer)) => drop(reply.answer(Ok(answer))),
-            (Message::PutType(_, reply), Output::PutType(answer)) => drop(reply.answer(Ok(answer))),
+            (Message::PutType(_, reply), Output::PutType(answer)) => drop(reply.answer(Ok(*answer))),
             (Message::Limit(_, reply), Output::Limit(answer)) => drop(reply.answer(Ok(*answer))),
             (Message::ControlQueue(_, reply), Output::ControlQueue(answer)) => drop(reply.answer(Ok(answer))),
             (Message::GiveBack(_) | Message::Drain | Message::Stop, _) => {}

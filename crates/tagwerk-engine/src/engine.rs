@@ -84,7 +84,7 @@ impl Engine {
     }
 
     /// Writes or deletes the settings of a type; the answer says whether there were any before.
-    pub fn put_type(&self, command: PutType, reply: ReplyTo<bool>) {
+    pub fn put_type(&self, command: PutType, reply: ReplyTo<Result<bool, Refusal>>) {
         self.send(Message::PutType(command, reply));
     }
 

@@ -4,6 +4,7 @@
 pub(crate) mod admit;
 pub(crate) mod calls;
 pub(crate) mod claim;
+pub(crate) mod defaults;
 pub(crate) mod enqueue;
 pub(crate) mod limits;
 pub(crate) mod operate;

@@ -25,7 +25,7 @@ pub enum Message {
     /// An operator's call.
     Operate(Operate, ReplyTo<Result<OperateAnswer, Refusal>>),
     /// Settings of a type; the answer says whether there were any before.
-    PutType(PutType, ReplyTo<bool>),
+    PutType(PutType, ReplyTo<Result<bool, Refusal>>),
     /// A call about limits.
     Limit(LimitCall, ReplyTo<Result<LimitAnswer, Refusal>>),
     /// What is said about a queue.

@@ -224,8 +224,11 @@ pub trait Tx {
     fn limit_use(&mut self, name: &str) -> StoreResult<Vec<LimitUse>>;
     /// Pending and running jobs that name this limit, with any partition.
     fn limit_jobs(&mut self, name: &str) -> StoreResult<(u64, u64)>;
-    /// Closes a limit until then; a later end that it has already stands.
+    /// Closes a limit until then, with all its partitions if none is named; a later end that it has already stands.
     fn hold_limit(&mut self, limit: &LimitRef, until: Timestamp) -> StoreResult<()>;
+    /// Takes back what [`Tx::hold_limit`] has closed: of a partition, or without one of the limit and all its partitions.
+    /// Returns whether there was anything. What waits behind it is looked at anew.
+    fn open_limit(&mut self, limit: &LimitRef) -> StoreResult<bool>;
     /// Reserves `n` consecutive ids and returns the first.
     fn next_ids(&mut self, n: usize) -> StoreResult<JobId>;
     /// Inserts jobs.
@@ -284,6 +287,9 @@ pub trait Tx {
     /// Rows counted by lane and status; those are left out whose lane or status cannot be read. Reads all rows: it is for
     /// jobs whose own rows cannot say where they count.
     fn counts(&mut self) -> StoreResult<Vec<(Lane, Status, i64)>>;
+    /// Blocked rows counted by plain lane. Reads all that stand in an order: it is for jobs whose own rows cannot say where
+    /// they count.
+    fn blocked(&mut self) -> StoreResult<Vec<(Lane, i64)>>;
     /// Adds to the ledger.
     fn add_ledger(&mut self, deltas: &[(LaneId, Tally)]) -> StoreResult<()>;
     /// Looks for rows that retention may delete.

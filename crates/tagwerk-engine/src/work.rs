@@ -7,6 +7,7 @@
 mod damage;
 mod depth;
 mod flush;
+mod limits;
 mod turns;
 mod versions;
 
@@ -89,6 +90,8 @@ pub(crate) struct Effects {
     pub(crate) due_later: BTreeMap<Lane, Timestamp>,
     /// Slots of limits that became free, and whatever else may let waiting jobs through.
     pub(crate) opened: usize,
+    /// Limits that came into being with jobs that name them.
+    pub(crate) limits_made: BTreeSet<String>,
     /// Queues that are no longer paused: their jobs are claimable again.
     pub(crate) resumed: BTreeSet<String>,
     /// Attempts that ended by a report: type and run time in milliseconds.
@@ -257,7 +260,8 @@ impl<'a> Work<'a> {
         self.tx.erase(ids)?;
         for id in ids {
             if let Some(row) = self.row(*id) {
-                let (lane, status) = (row.lane.class, row.job.status);
+                let (lane, status, blocked) = (row.lane.class, row.job.status, row.is_blocked());
+                self.count(lane, Counter::Blocked, -i64::from(blocked));
                 self.count(lane, Counter::of_status(status), -1);
                 self.count(lane, Counter::Pruned, 1);
             }

@@ -2,7 +2,8 @@
 
 use tagwerk_core::idempotency::{OnDuplicate, OnMismatch, Scope};
 use tagwerk_core::{
-    AttemptEnd, Call, Cause, ErrorClass, Failure, FailureClass, Jitter, OnUnknown, Reason, Status,
+    AttemptEnd, Call, Cause, ErrorClass, Failure, FailureClass, Jitter, OnHeadFailure, OnUnknown, Reason,
+    Status,
 };
 
 /// A value that is stored as a number.
@@ -120,6 +121,11 @@ codes!(OnMismatch, "on_mismatch" {
 codes!(OnUnknown, "on_unknown" {
     Self::Verify = 1 => Self::Verify,
     Self::Review = 2 => Self::Review,
+});
+
+codes!(OnHeadFailure, "on_head_failure" {
+    Self::Block = 1 => Self::Block,
+    Self::Skip = 2 => Self::Skip,
 });
 
 codes!(Jitter, "retry_jitter" {

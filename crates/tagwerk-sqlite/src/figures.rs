@@ -12,6 +12,10 @@ use crate::lanes::Lanes;
 
 const COUNTS: &str = "SELECT lane, state, count(*) FROM job GROUP BY lane, state ORDER BY lane, state";
 
+/// Blocked rows.
+const BLOCKED: &str = "SELECT j.lane, count(*) FROM job_order o CROSS JOIN job j ON j.id = o.job \
+     WHERE o.open = 0 AND j.state = 2 GROUP BY j.lane";
+
 /// Pending and running jobs of a lane.
 const DEPTH: &str = "SELECT pending + running FROM ledger WHERE lane = ?1";
 
@@ -58,6 +62,18 @@ pub(crate) fn counts(conn: &Connection, lanes: &Lanes) -> Res<Vec<(Lane, Status,
         sum.1 += n;
     }
     Ok(counts.into_iter().map(|((_, status), (lane, n))| (lane, status, n)).collect())
+}
+
+/// Blocked rows by class, as many as stand in any order. Those that cannot be counted under a lane are left out.
+pub(crate) fn blocked(conn: &Connection, lanes: &Lanes) -> Res<Vec<(Lane, i64)>> {
+    let mut select = conn.prepare_cached(BLOCKED)?;
+    let mut rows = select.query([])?;
+    let mut counts: BTreeMap<LaneId, (Lane, i64)> = BTreeMap::new();
+    while let Some(row) = rows.next()? {
+        let Ok(class) = lane(lanes, row.get(0)?).map(|lane| lane.class) else { continue };
+        counts.entry(class).or_insert((lane(lanes, class.0)?, 0)).1 += row.get::<_, i64>(1)?;
+    }
+    Ok(counts.into_values().collect())
 }
 
 fn lane(lanes: &Lanes, id: i64) -> Res<Lane> {

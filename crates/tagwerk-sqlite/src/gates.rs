@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use rusqlite::{Connection, OptionalExtension, params};
 use tagwerk_core::Timestamp;
 use tagwerk_core::gate::{self, LimitSettings, Rate, Room, Window};
-use tagwerk_engine::row::{LaneId, LimitRow, LimitUse};
+use tagwerk_engine::row::{LaneId, LimitRef, LimitRow, LimitUse};
 
 use crate::cells::Cells;
 use crate::error::Res;
@@ -48,6 +48,8 @@ pub(crate) struct Gates {
     timers: BTreeSet<(Timestamp, LimitId)>,
     /// When timers were last looked at.
     seen: Option<Timestamp>,
+    /// Limits that are held back as a whole, with all their partitions, and until when.
+    held: HashMap<String, Timestamp>,
     /// Limits whose starts or holds the open transaction has changed.
     changed: BTreeSet<LimitId>,
     /// The open transaction has changed a running count.
@@ -68,7 +70,25 @@ impl Gates {
         }
         gates.count(conn, lanes)?;
         gates.counted = false;
+        gates.note_held(lanes);
         Ok(gates)
+    }
+
+    /// Finds out which limits are held back as a whole.
+    fn note_held(&mut self, lanes: &Lanes) {
+        let held = self.by_limit.iter().filter_map(|(id, gate)| {
+            let limit = lanes.limit_name(*id).filter(|limit| limit.partition.is_empty())?;
+            Some((limit.name.clone(), gate.hold_until?))
+        });
+        self.held = held.collect();
+    }
+
+    /// Until when a limit is held back, by itself or as a whole.
+    fn hold_until(&self, limit: &LimitRef, gate: &Gate) -> Option<Timestamp> {
+        if limit.partition.is_empty() || self.held.is_empty() {
+            return gate.hold_until;
+        }
+        gate.hold_until.max(self.held.get(&limit.name).copied())
     }
 
     /// Counts running jobs from their rows.
@@ -124,12 +144,12 @@ impl Gates {
     }
 
     fn room_of(&self, lanes: &Lanes, limit: LimitId, now: Timestamp) -> Room {
-        let settings = lanes.limit_name(limit).and_then(|name| self.settings.get(&name.name));
+        let named = lanes.limit_name(limit).and_then(|name| Some((name, self.settings.get(&name.name)?)));
         // A limit without settings bounds nothing.
-        let Some(settings) = settings else { return Room::Open(u32::MAX) };
+        let Some((name, settings)) = named else { return Room::Open(u32::MAX) };
         let unused = Gate::default();
         let gate = self.by_limit.get(&limit).unwrap_or(&unused);
-        gate::room(settings, gate.running, (&gate.window, gate.hold_until), now)
+        gate::room(settings, gate.running, (&gate.window, self.hold_until(name, gate)), now)
     }
 
     /// Jobs of a lane are handed out: their starts are spent.
@@ -223,21 +243,47 @@ impl Gates {
         let of_name = lanes.limits().filter(|(limit, _)| limit.name == name);
         let mut uses: Vec<LimitUse> = of_name
             .map(|(limit, id)| {
-                let Gate { running, window, hold_until } =
-                    self.by_limit.get(&id).cloned().unwrap_or_default();
-                LimitUse { limit: limit.clone(), running, window, hold_until }
+                let gate = self.by_limit.get(&id).cloned().unwrap_or_default();
+                let hold_until = self.hold_until(limit, &gate);
+                LimitUse { limit: limit.clone(), running: gate.running, window: gate.window, hold_until }
             })
             .collect();
         uses.sort_by(|a, b| a.limit.cmp(&b.limit));
         uses
     }
 
-    /// Closes a limit until then.
-    pub(crate) fn hold(&mut self, limit: LimitId, until: Timestamp) {
-        let gate = self.by_limit.entry(limit).or_default();
+    /// Closes a limit until then, with all its partitions if none is named.
+    pub(crate) fn hold(&mut self, (limit, id): (&LimitRef, LimitId), until: Timestamp) {
+        let gate = self.by_limit.entry(id).or_default();
         gate.hold_until = gate.hold_until.max(Some(until));
-        self.changed.insert(limit);
-        self.timers.insert((until, limit));
+        if limit.partition.is_empty() {
+            let held = self.held.entry(limit.name.clone()).or_insert(until);
+            *held = until.max(*held);
+        }
+        self.changed.insert(id);
+        // What waits in a partition sets a timer of its own when it is looked at.
+        self.timers.insert((until, id));
+    }
+
+    /// Takes holds back: of a partition, or without one of the limit and all its partitions. Returns whether there were any,
+    /// and the limits that may have room now.
+    pub(crate) fn open(&mut self, lanes: &Lanes, wanted: &LimitRef) -> (bool, Vec<LimitId>) {
+        let is_whole = wanted.partition.is_empty();
+        let is_meant = |limit: &LimitRef| limit.name == wanted.name && (is_whole || limit == wanted);
+        let concerned: Vec<LimitId> =
+            lanes.limits().filter(|(limit, _)| is_meant(limit)).map(|(_, id)| id).collect();
+        let mut lifted = false;
+        for id in &concerned {
+            let held = self.by_limit.get_mut(id).and_then(|gate| gate.hold_until.take());
+            if held.is_some() {
+                self.changed.insert(*id);
+                lifted = true;
+            }
+        }
+        if is_whole {
+            self.held.remove(&wanted.name);
+        }
+        (lifted, concerned)
     }
 
     /// Writes what the transaction has changed. Call it before the commit.
@@ -279,6 +325,7 @@ impl Gates {
                 None => drop(self.by_limit.remove(&limit)),
             }
         }
+        self.note_held(lanes);
         if std::mem::take(&mut self.counted) {
             self.count(conn, lanes)?;
             self.counted = false;

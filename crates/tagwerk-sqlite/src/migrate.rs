@@ -27,6 +27,10 @@ pub(crate) const ALL: &[Migration] = &[
     Migration { name: "0006_queues", sql: include_str!("../migrations/0006_queues.sql") },
     Migration { name: "0007_order", sql: include_str!("../migrations/0007_order.sql") },
     Migration { name: "0008_view", sql: include_str!("../migrations/0008_view.sql") },
+    Migration {
+        name: "0009_blocked_and_type_order",
+        sql: include_str!("../migrations/0009_blocked_and_type_order.sql"),
+    },
 ];
 
 const TABLE: &str = "CREATE TABLE IF NOT EXISTS migration (version INTEGER PRIMARY KEY, name TEXT NOT NULL, \

@@ -106,8 +106,17 @@ impl Tx for SqliteTx<'_> {
 
     fn hold_limit(&mut self, limit: &LimitRef, until: Timestamp) -> StoreResult<()> {
         let Writer { conn, lanes, gates, fresh, .. } = self.writing();
-        gates.hold(lanes.intern_limit(conn, limit, fresh)?, until);
+        gates.hold((limit, lanes.intern_limit(conn, limit, fresh)?), until);
         Ok(())
+    }
+
+    fn open_limit(&mut self, limit: &LimitRef) -> StoreResult<bool> {
+        let Writer { lanes, gates, book, .. } = self.writing();
+        let (lifted, concerned) = gates.open(lanes, limit);
+        for limit in concerned {
+            book.special.open(limit);
+        }
+        Ok(lifted)
     }
 
     fn next_ids(&mut self, n: usize) -> StoreResult<JobId> {
@@ -207,6 +216,10 @@ impl Tx for SqliteTx<'_> {
 
     fn counts(&mut self) -> StoreResult<Vec<(Lane, Status, i64)>> {
         Ok(figures::counts(&self.writer.conn, &self.writer.lanes)?)
+    }
+
+    fn blocked(&mut self) -> StoreResult<Vec<(Lane, i64)>> {
+        Ok(figures::blocked(&self.writer.conn, &self.writer.lanes)?)
     }
 
     fn add_ledger(&mut self, deltas: &[(LaneId, Tally)]) -> StoreResult<()> {

@@ -180,6 +180,7 @@ impl Metrics {
     /// Jobs by queue, and when somebody last asked.
     fn add_queues(&self, registry: &mut Registry, scrape: &Scrape) {
         let depth = Family::<Labels, Gauge>::default();
+        let blocked = Family::<Labels, Gauge>::default();
         let oldest = Family::<Labels, Seconds>::default();
         let asked = Family::<Labels, Seconds>::default();
         let paused = Family::<Labels, Gauge>::default();
@@ -193,6 +194,7 @@ impl Metrics {
             let ready_ms = queue.oldest_ready.map_or(0, |since| scrape.now.since_ms(since));
             raise(&oldest, ("queue", label.clone()), ready_ms);
             let labels = vec![("queue", label.clone())];
+            blocked.get_or_create(&labels).inc_by(queue.tally.get(Counter::Blocked));
             let reasons = i64::try_from(queue.said.paused.len()).unwrap_or(i64::MAX);
             paused.get_or_create(&labels).inc_by(reasons);
             draining.get_or_create(&labels).inc_by(i64::from(queue.said.draining.is_some()));
@@ -200,6 +202,11 @@ impl Metrics {
                 raise(&asked, ("queue", label), scrape.now.since_ms(at));
             }
         }
+        registry.register(
+            "queue_blocked_jobs",
+            "Pending jobs of the queue behind others of their key",
+            blocked,
+        );
         registry.register("queue_jobs", "Jobs by queue and status", depth);
         registry.register("queue_paused", "Reasons for which the queue is paused", paused);
         registry.register("queue_draining", "Whether the queue refuses new jobs", draining);

@@ -119,6 +119,10 @@ impl Tx for WitnessTx<'_> {
         self.pass(|tx| tx.limit_jobs(name))
     }
 
+    fn open_limit(&mut self, limit: &LimitRef) -> StoreResult<bool> {
+        self.pass(|tx| tx.open_limit(limit))
+    }
+
     fn hold_limit(&mut self, limit: &LimitRef, until: Timestamp) -> StoreResult<()> {
         self.pass(|tx| tx.hold_limit(limit, until))
     }
@@ -217,6 +221,10 @@ impl Tx for WitnessTx<'_> {
 
     fn counts(&mut self) -> StoreResult<Vec<(Lane, Status, i64)>> {
         self.pass(Tx::counts)
+    }
+
+    fn blocked(&mut self) -> StoreResult<Vec<(Lane, i64)>> {
+        self.pass(Tx::blocked)
     }
 
     fn add_ledger(&mut self, deltas: &[(LaneId, Tally)]) -> StoreResult<()> {

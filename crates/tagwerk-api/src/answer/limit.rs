@@ -33,6 +33,9 @@ pub struct LimitInfo {
     pub running: u64,
     /// How many partitions are in use or were lately, the name alone among them.
     pub partitions: u64,
+    /// How many of these a worker has held back (`throttle`) until a time that is still to come. `POST /limits/{name}/open`
+    /// lifts that.
+    pub throttled: u64,
     /// The first 100 of them, those with most running jobs first; `null` in lists.
     pub uses: Option<Vec<LimitUse>>,
 }
@@ -55,11 +58,13 @@ pub struct LimitDeleted {
     pub deleted: bool,
 }
 
-/// Jobs that name a limit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+/// What names a limit.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct LimitJobs {
-    /// Those that wait, or may come back from review.
+    /// Jobs that wait, or may come back from review.
     pub waiting: u64,
-    /// Those that run.
+    /// Jobs that run.
     pub running: u64,
+    /// Types whose settings put new jobs under it.
+    pub types: Vec<String>,
 }

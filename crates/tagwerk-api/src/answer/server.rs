@@ -6,13 +6,15 @@ use utoipa::ToSchema;
 use crate::request::{Progress, QueueSettings, TypeSettings};
 use crate::{Seconds, Time};
 
-/// Jobs by status. `enqueued` is the sum of all the others at any time.
+/// Jobs by status. `enqueued` is the sum of `pending`, `running`, `completed`, `failed`, `cancelled` and `pruned` at any time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Counts {
     /// Ever accepted.
     pub enqueued: i64,
-    /// Wait for a worker.
+    /// Wait for a worker, or for something else first.
     pub pending: i64,
+    /// Of the pending ones: wait for another job with their ordering key.
+    pub blocked: i64,
     /// Held by a worker.
     pub running: i64,
     /// Done.
@@ -130,6 +132,11 @@ pub struct WorkerInfo {
     pub worker_id: String,
     /// Its last call of any kind; `null` if it has made none since the server's start.
     pub last_seen_at: Option<Time>,
+    /// When it last asked for work; `null` if it has not since the server's start.
+    pub last_claim_at: Option<Time>,
+    /// Its last report, heartbeat or checkpoint; `null` if it has sent none since the server's start. One that is later
+    /// than `last_claim_at` by far is of a worker that lives and asks for nothing.
+    pub last_report_at: Option<Time>,
     /// The queues of its last claim; `null` for all.
     pub queues: Option<Vec<String>>,
     /// The types of its last claim; `null` for all.

@@ -336,6 +336,14 @@ pub struct TypeDefaults {
     pub priority_ceiling: Option<u8>,
     /// `payload_max_bytes`
     pub payload_max_bytes: Option<u32>,
+    /// `limits`, sorted, each once.
+    pub limits: Vec<String>,
+    /// `fair_key`
+    pub fair_key: Option<String>,
+    /// `ordering_key`
+    pub ordering_key: Option<String>,
+    /// `on_head_failure`
+    pub on_head_failure: Option<OnHeadFailure>,
 }
 
 /// `PUT /queues/{queue}`

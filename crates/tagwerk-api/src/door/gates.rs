@@ -18,10 +18,17 @@ impl Door {
         if reader.text("name", limits.queue_rule()).is_some_and(|sent| sent != name) {
             reader.fail("name", FieldCode::Conflict, "must be the name of the path");
         }
-        for shown in ["running", "partitions", "uses"] {
+        for shown in ["running", "partitions", "throttled", "uses"] {
             reader.skip(shown);
         }
         reader.finish().map(|_| settings)
+    }
+
+    /// `POST /limits/{name}/open`: the partition, if only that one is meant.
+    pub fn open_limit(&self, body: &[u8]) -> Result<Option<String>, Refusal> {
+        let mut reader = Reader::body(body, Unknown::Refuse)?;
+        let partition = reader.text("partition", self.limits.partition_rule());
+        reader.finish().map(|_| partition)
     }
 
     /// `{name}` of a path, decoded: without a partition, since settings hold for all of them.
@@ -96,7 +103,7 @@ impl DoorLimits {
         text::limit_pattern(self.name_max_bytes, self.partition_max_bytes)
     }
 
-    const fn partition_rule(&self) -> TextRule {
+    pub(crate) const fn partition_rule(&self) -> TextRule {
         TextRule::new(Alphabet::Printable, self.partition_max_bytes)
     }
 }
@@ -124,7 +131,7 @@ mod tests {
         let spread = LimitBounds { max_running: None, rate: Some(RateBounds { spread: true, ..rate }) };
         assert_eq!(put(r#"{"rate":{"count":20,"per_seconds":1.0,"spread":true}}"#), Ok(spread));
         // An answer of GET, sent back.
-        let shown = r#"{"name":"crm","max_running":3,"rate":null,"running":2,"partitions":1,"uses":[]}"#;
+        let shown = r#"{"name":"crm","max_running":3,"rate":null,"running":2,"partitions":1,"throttled":0,"uses":[]}"#;
         assert_eq!(put(shown), Ok(LimitBounds { max_running: Some(3), rate: None }));
     }
 
@@ -153,6 +160,24 @@ mod tests {
         }
         let unknown = put(r#"{"max_runing":3}"#).unwrap_err();
         assert!(unknown.detail.contains("max_running"), "{}", unknown.detail);
+    }
+
+    #[test]
+    fn a_limit_is_opened_as_a_whole_or_in_a_partition() {
+        let open = |body: &str| door().open_limit(body.as_bytes());
+        assert_eq!(open(""), Ok(None));
+        assert_eq!(open(r#"{"partition":null}"#), Ok(None));
+        assert_eq!(open(r#"{"partition":"tenant-42"}"#), Ok(Some("tenant-42".to_owned())));
+        let long = format!(r#"{{"partition":"{}"}}"#, "x".repeat(129));
+        for (body, field, expected) in [
+            (r#"{"partition":""}"#, "partition", "empty"),
+            (r#"{"partition":"a\nb"}"#, "partition", "bad-character"),
+            (r#"{"partition":7}"#, "partition", "wrong-type"),
+            (&long, "partition", "too-long"),
+            (r#"{"part":"a"}"#, "part", "unknown-field"),
+        ] {
+            assert_eq!(code(&open(body).unwrap_err()), [(field.to_owned(), expected.to_owned())], "{body}");
+        }
     }
 
     #[test]

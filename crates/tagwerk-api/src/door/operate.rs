@@ -97,6 +97,10 @@ impl Door {
             queues: reader.texts("queues", limits.claim_names_max, limits.queue_rule()),
             priority_ceiling: reader.priority("priority_ceiling", limits.priority_max),
             payload_max_bytes: reader.count("payload_max_bytes", &limits.payload_sizes()),
+            limits: limits.limits(&mut reader),
+            fair_key: reader.text("fair_key", limits.key_rule()),
+            ordering_key: reader.text("ordering_key", limits.key_rule()),
+            on_head_failure: reader.choice("on_head_failure"),
         };
         if let (Some(queue), Some(queues)) = (&settings.queue, &settings.queues)
             && !queues.contains(queue)
@@ -207,7 +211,8 @@ mod tests {
             br#"{"queue":"q","priority":"critical","max_retries":5,"max_lease_losses":0,"lease_seconds":60,
             "timeout_seconds":null,"retry":{"cap_seconds":10},"on_unknown":null,"max_age_seconds":3600,
             "idempotency_scope":"unfinished","idempotency_ttl_seconds":0,"owner":"team@example.org",
-            "queues":["q","r"],"priority_ceiling":40,"payload_max_bytes":2}"#;
+            "queues":["q","r"],"priority_ceiling":40,"payload_max_bytes":2,"limits":["crm:t","api"],"fair_key":"f",
+            "ordering_key":"o","on_head_failure":"skip"}"#;
         let settings = TypeDefaults {
             queue: Some("q".to_owned()),
             priority: Some(30),
@@ -224,6 +229,10 @@ mod tests {
             queues: Some(vec!["q".to_owned(), "r".to_owned()]),
             priority_ceiling: Some(40),
             payload_max_bytes: Some(2),
+            limits: vec!["api".to_owned(), "crm:t".to_owned()],
+            fair_key: Some("f".to_owned()),
+            ordering_key: Some("o".to_owned()),
+            on_head_failure: Some(crate::OnHeadFailure::Skip),
         };
         assert_eq!(door().type_settings("t", body), Ok(settings));
         let error = door().type_settings("t", br#"{"delay_seconds":1}"#).unwrap_err();

@@ -16,7 +16,7 @@ use crate::Seconds;
 use crate::door::{DoorLimits, TextRule};
 
 /// Bodies in which an unknown field is an error, with everything below them that only they use.
-const CLOSED: [&str; 18] = [
+const CLOSED: [&str; 19] = [
     "BulkClaimRequest",
     "BulkEnqueueRequest",
     "CancelRequest",
@@ -26,6 +26,7 @@ const CLOSED: [&str; 18] = [
     "DrainRequest",
     "EnqueueRequest",
     "ForceFailRequest",
+    "OpenLimitRequest",
     "PauseRequest",
     "QueueSettings",
     "RateSettings",
@@ -125,6 +126,7 @@ fn of_field(limits: &DoorLimits, schema: &str, field: &str) -> Value {
         (_, "reason" | "note" | "owner") => text(limits.prose_rule()),
         ("QueueSettings", "max_running") | ("Reserve", "slots") => count(&limits.queue_max_running),
         ("QueueSettings", "max_depth") => whole(&limits.queue_max_depth),
+        ("OpenLimitRequest", "partition") => text(limits.partition_rule()),
         (_, "by") => text(limits.by_rule()),
         (_, "max_retries") => count(&limits.max_retries),
         (_, "max_lease_losses") => count(&limits.max_lease_losses),

@@ -98,6 +98,7 @@ fn is_body_required(route: &Route) -> bool {
             | "cancel"
             | "put_type"
             | "put_limit"
+            | "open_limit"
             | "put_queue"
             | "resume_queue"
             | "drain_queue"

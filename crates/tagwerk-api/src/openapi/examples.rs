@@ -312,6 +312,7 @@ fn settings() -> TypeSettings {
         queues: Some(vec!["mail".to_owned(), "bulk".to_owned()]),
         priority_ceiling: Some(crate::request::Priority::Label(PriorityLabel::High)),
         payload_max_bytes: Some(65_536),
+        limits: Some(vec!["crm".to_owned()]),
         ..TypeSettings::default()
     }
 }

@@ -164,6 +164,7 @@ pub(super) const ROUTES: &[Route] = &[
         about: "For jobs enqueued from now on. Replaces all settings: what is missing goes back to the server's default.",
         body: Some(body("TypeSettings", examples::type_settings)),
         answers: &[answer(200, "The type.", "TypeInfo", examples::type_info)],
+        problems: &[Code::UnknownLimit],
         ..Route::EMPTY
     },
     Route {
@@ -217,9 +218,22 @@ pub(super) const ROUTES: &[Route] = &[
         id: "delete_limit",
         group: Group::Operating,
         summary: "Remove a limit",
-        about: "Only when no job that has not ended names it.",
+        about: "Only when neither a job that has not ended nor the settings of a type name it.",
         answers: &[answer(200, "It is gone.", "LimitDeleted", examples::limit_deleted)],
         problems: &[Code::LimitNotFound, Code::LimitInUse],
+        ..Route::EMPTY
+    },
+    Route {
+        method: Method::Post,
+        path: "/limits/{name}/open",
+        id: "open_limit",
+        group: Group::Operating,
+        summary: "Lift what workers have held back",
+        about: "A worker can close a limit for a while (`throttle` of a failure), or one of its partitions. This opens the named \
+                partition, or the limit with all of them; its bounds hold on. Opening what is open is harmless.",
+        body: Some(body("OpenLimitRequest", examples::open_limit)),
+        answers: &[answer(200, "The limit.", "LimitInfo", examples::limit_info)],
+        problems: &[Code::LimitNotFound],
         ..Route::EMPTY
     },
     Route {

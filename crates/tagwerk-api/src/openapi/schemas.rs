@@ -52,6 +52,7 @@ fn requests(found: &mut Found) {
     add::<request::ResumeRequest>(found);
     add::<request::DrainRequest>(found);
     add::<request::LimitSettings>(found);
+    add::<request::OpenLimitRequest>(found);
 }
 
 fn answers(found: &mut Found) {

@@ -78,11 +78,11 @@ fn every_route_is_described_once() {
             );
         }
     }
-    assert_eq!(seen.len(), 43);
+    assert_eq!(seen.len(), 44);
     let document = document();
     let operations: usize =
         document["paths"].as_object().unwrap().values().map(|path| path.as_object().unwrap().len()).sum();
-    assert_eq!(operations, 43);
+    assert_eq!(operations, 44);
 }
 
 #[test]
@@ -130,6 +130,7 @@ fn at_the_door(id: &str, body: &[u8]) -> Result<Vec<String>, Refusal> {
         "force_fail" => door.force_fail(body, None).map(|_| strict()),
         "unblock" => door.unblock(body, None).map(|_| strict()),
         "put_limit" => door.limit_settings("crm", body).map(|_| strict()),
+        "open_limit" => door.open_limit(body).map(|_| strict()),
         "put_type" => door.type_settings("send-invoice", body).map(|_| strict()),
         "put_queue" => door.queue_settings(body).map(|_| strict()),
         "pause_queue" => door.pause(body).map(|_| strict()),
@@ -265,6 +266,7 @@ fn the_document_knows_exactly_the_fields_that_the_door_knows() {
         "resume_queue",
         "drain_queue",
         "put_limit",
+        "open_limit",
     ] {
         let route = routes().find(|route| route.id == id).unwrap();
         let schema = &document["components"]["schemas"][route.body.unwrap().schema];
@@ -275,7 +277,7 @@ fn the_document_knows_exactly_the_fields_that_the_door_knows() {
                 known.remove(aside);
             }
         }
-        for aside in ["running", "partitions", "uses"] {
+        for aside in ["running", "partitions", "throttled", "uses"] {
             if id == "put_limit" {
                 known.remove(aside);
             }

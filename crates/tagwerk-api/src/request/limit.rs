@@ -5,6 +5,14 @@ use utoipa::ToSchema;
 
 use crate::Seconds;
 
+/// `POST /limits/{name}/open`: what workers have held back is lifted.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct OpenLimitRequest {
+    /// Of this partition only; without it of the limit with all its partitions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub partition: Option<String>,
+}
+
 /// How many jobs may start within a period. Never exceeded in any window of that length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct RateSettings {

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{Priority, RetrySettings};
-use crate::{IdempotencyScope, Json, OnUnknown, Seconds};
+use crate::{IdempotencyScope, Json, OnHeadFailure, OnUnknown, Seconds};
 
 /// `POST /jobs/{id}/cancel`
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -111,4 +111,13 @@ pub struct TypeSettings {
     pub priority_ceiling: Option<Priority>,
     /// Largest payload of its jobs in bytes, where that is less than the server's.
     pub payload_max_bytes: Option<u32>,
+    /// Limits of jobs that name none, at most two; `crm`, or `crm:tenant-42` for a partition. A job that names limits is under
+    /// these alone.
+    pub limits: Option<Vec<String>>,
+    /// Fair key of jobs that have none.
+    pub fair_key: Option<String>,
+    /// Ordering key of jobs that have none: all of them run one after the other.
+    pub ordering_key: Option<String>,
+    /// What the failure of a job with an ordering key means for the jobs behind it, where it does not say.
+    pub on_head_failure: Option<OnHeadFailure>,
 }

@@ -81,6 +81,7 @@ fn promised_values() {
     assert_eq!((limits::LEASE_DEFAULT_MS, limits::LEASE_SDK_MS), (300_000, 60_000));
     assert_eq!(limits::LEASE_SDK_MS / limits::HEARTBEATS_PER_LEASE, 20_000);
     assert_eq!((limits::ATTEMPTS_FIRST, limits::ATTEMPTS_LAST), (10, 90));
+    assert_eq!(limits::SUPERSEDED_AT_A_TIME, 1_000);
     assert_eq!((limits::OVERDUE_PER_BATCH, limits::OVERDUE_EVERY_MS), (1_000, 1_000));
     assert_eq!((limits::GAP_THRESHOLD_MS, limits::GAP_CAP_MS), (3_000, 3_600_000));
     assert_eq!(limits::RELEASE_AVOID_MS, 30_000);

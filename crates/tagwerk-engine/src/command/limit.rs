@@ -23,8 +23,10 @@ pub enum LimitCall {
     Show(String),
     /// Makes one, or changes its settings.
     Put(String, LimitSettings),
-    /// Removes one that no job names.
+    /// Removes one that neither a job nor a type names.
     Delete(String),
+    /// Lifts what workers have held back: of a limit with all its partitions, or of one partition.
+    Open(LimitRef),
 }
 
 /// A limit as it stands.

@@ -10,7 +10,8 @@ use std::sync::Arc;
 use tagwerk_core::Priority;
 
 use crate::command::{EnqueueJob, Refusal};
-use crate::exec::enqueue::{payload_of, queue_of};
+use crate::exec::defaults::queue_of;
+use crate::exec::enqueue::payload_of;
 use crate::row::TypeSettings;
 use crate::settings::UnknownTypes;
 use crate::work::Env;

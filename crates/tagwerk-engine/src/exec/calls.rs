@@ -93,7 +93,7 @@ fn resolve(work: &mut Work<'_>, id: JobId, holder: &Holder) -> StoreResult<Calle
 
 /// Closes the limit that a failure names, if the failure counts. True if there is none of that name.
 fn hold_back(work: &mut Work<'_>, throttle: &Throttle, answer: &Answer) -> StoreResult<bool> {
-    if !work.env.limits.contains(&throttle.limit.name) {
+    if !work.knows_limit(&throttle.limit.name) {
         return Ok(true);
     }
     if *answer == Answer::Done {

@@ -5,19 +5,19 @@ use std::collections::HashMap;
 use tagwerk_core::idempotency::{self, OnDuplicate, OnMismatch, Standing};
 use tagwerk_core::{Action, Answer, Event, Job, JobId, NewJob, Timestamp, limits};
 
+use super::limits::unknown;
 use super::queues::{self, Admitted};
 use crate::command::{BulkMode, Enqueue, EnqueueJob, Enqueued, MaxAge, Refusal, Start};
 use crate::exec::admit::{self, Admission};
+use crate::exec::defaults::{self, queue_of};
 use crate::exec::supersede;
-use crate::row::{Detail, JobRow, KeyRow, KeyWrite, Lane, Note, TypeSettings};
+use crate::row::{Detail, JobRow, KeyRow, KeyWrite, Lane, Note, Ordering, TypeSettings};
+use crate::settings::UnknownLimits;
 use crate::store::{OldPayload, PayloadWrite, SpecialName, StoreError, StoreResult};
 use crate::tokens::Fields;
 use crate::work::{View, Work};
 
 type Item = Result<Enqueued, Refusal>;
-
-/// How many limits are named to a producer that names an unknown one.
-const LIMITS_NAMED: usize = 1_000;
 
 /// What is to become of one job of the request.
 enum Verdict {
@@ -261,22 +261,25 @@ fn create(work: &mut Work<'_>, jobs: &[&EnqueueJob]) -> StoreResult<Vec<JobId>> 
     let settings: Vec<&TypeSettings> = jobs.iter().map(|job| types.get(&job.kind).unwrap_or(&none)).collect();
     let names: Vec<(&str, &str)> =
         jobs.iter().zip(&settings).map(|(job, set)| (queue_of(job, set), &*job.kind)).collect();
-    let lanes = lanes_of(work, jobs, &names)?;
+    let lanes = lanes_of(work, (jobs, &settings), &names)?;
     work.note_lanes(&lanes);
     let first = work.tx.next_ids(jobs.len())?;
-    work.load_orders(jobs.iter().filter_map(|job| job.ordering.as_deref()))?;
+    let orderings: Vec<Option<Box<Ordering>>> =
+        jobs.iter().zip(&settings).map(|(job, set)| defaults::ordering_of(job, set)).collect();
+    work.load_orders(orderings.iter().filter_map(Option::as_deref))?;
     let mut ids = Vec::with_capacity(jobs.len());
-    for (offset, ((job, set), lane)) in (0..).zip(jobs.iter().zip(settings).zip(lanes)) {
+    let given = jobs.iter().zip(settings).zip(lanes).zip(orderings);
+    for (offset, (((job, set), lane), ordering)) in (0..).zip(given) {
         let id = JobId(first.0 + offset);
         let fingerprint = job.key.as_ref().map(|_| fingerprint(job));
         if let Some((key, fingerprint)) = job.key.as_deref().zip(fingerprint) {
             take_key(work, key_row(work, (job, set), (key, id, fingerprint)))?;
         }
         let mut row = new_row(work, (job, set), (id, lane));
-        if let Some(ordering) = &job.ordering {
+        if let Some(ordering) = &ordering {
             row.order = Some(Box::new(work.line_up(ordering)));
         }
-        work.create(row, detail_of(job, fingerprint));
+        work.create(row, detail_of(job, fingerprint, ordering));
         ids.push(id);
     }
     supersede::judge(work, jobs.iter().copied().zip(ids.iter().copied()))?;
@@ -284,13 +287,18 @@ fn create(work: &mut Work<'_>, jobs: &[&EnqueueJob]) -> StoreResult<Vec<JobId>> 
 }
 
 /// The lanes of jobs. Those without limits and fair key cost what they did before there were any.
-fn lanes_of(work: &mut Work<'_>, jobs: &[&EnqueueJob], names: &[(&str, &str)]) -> StoreResult<Vec<Lane>> {
+fn lanes_of(
+    work: &mut Work<'_>,
+    (jobs, settings): (&[&EnqueueJob], &[&TypeSettings]),
+    names: &[(&str, &str)],
+) -> StoreResult<Vec<Lane>> {
     let mut lanes = work.tx.intern(names)?;
-    if jobs.iter().all(|job| job.special.is_none()) {
+    if jobs.iter().zip(settings).all(|(job, set)| defaults::is_plain(job, set)) {
         return Ok(lanes);
     }
-    for ((lane, job), (queue, kind)) in lanes.iter_mut().zip(jobs).zip(names) {
-        if let Some(special) = &job.special {
+    for ((lane, (job, set)), (queue, kind)) in lanes.iter_mut().zip(jobs.iter().zip(settings)).zip(names) {
+        if let Some(special) = &defaults::special_of(job, set) {
+            work.make_limits(&special.limits)?;
             let name = SpecialName { queue, kind, special };
             if let Some(special) = work.tx.intern_special(&[name])?.pop() {
                 *lane = special;
@@ -300,17 +308,14 @@ fn lanes_of(work: &mut Work<'_>, jobs: &[&EnqueueJob], names: &[(&str, &str)]) -
     Ok(lanes)
 }
 
-/// The first limit of a job that there is not.
+/// The first limit of a job that there is not. With `limits.create_on_use` there will be, if the job is accepted.
 fn unknown_limit(work: &Work<'_>, job: &EnqueueJob) -> Option<Refusal> {
-    let known = work.env.limits;
-    let unknown = job.special.as_ref()?.limits.iter().find(|limit| !known.contains(&limit.name))?;
-    let known = known.iter().take(LIMITS_NAMED).cloned().collect();
-    Some(Refusal::UnknownLimit { name: unknown.name.clone(), known })
-}
-
-/// The queue of a new job: job, type, server.
-pub(crate) fn queue_of<'j>(job: &'j EnqueueJob, settings: &'j TypeSettings) -> &'j str {
-    job.queue.as_deref().or(settings.queue.as_deref()).unwrap_or(limits::QUEUE_DEFAULT)
+    if work.env.settings.unknown_limits == UnknownLimits::Create {
+        return None;
+    }
+    let none = TypeSettings::default();
+    let special = defaults::special_of(job, work.env.types.get(&job.kind).unwrap_or(&none))?;
+    unknown(work.env.limits, &special.limits)
 }
 
 fn key_row(work: &Work<'_>, of: (&EnqueueJob, &TypeSettings), at: (&str, JobId, [u8; 16])) -> KeyRow {
@@ -379,7 +384,7 @@ pub(crate) fn payload_of(job: &EnqueueJob) -> &str {
     job.payload.as_deref().unwrap_or(limits::PAYLOAD_DEFAULT)
 }
 
-fn detail_of(job: &EnqueueJob, fingerprint: Option<[u8; 16]>) -> Detail {
+fn detail_of(job: &EnqueueJob, fingerprint: Option<[u8; 16]>, ordering: Option<Box<Ordering>>) -> Detail {
     Detail {
         payload: payload_of(job).to_owned(),
         subject: job.subject.clone(),
@@ -395,7 +400,7 @@ fn detail_of(job: &EnqueueJob, fingerprint: Option<[u8; 16]>) -> Detail {
         timeout_ms: job.timeout_ms,
         retry: job.retry,
         supersede: job.supersede,
-        ordering: job.ordering.clone(),
+        ordering,
     }
 }
 

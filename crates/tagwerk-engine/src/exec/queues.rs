@@ -6,7 +6,7 @@ use std::collections::{BTreeSet, HashMap};
 use tagwerk_core::{Drain, Pause, PauseRefusal, Timestamp, queue};
 
 use crate::command::{ControlQueue, EnqueueJob, QueueAnswer, QueueControl, QueueRefusal, Refusal};
-use crate::exec::enqueue::queue_of;
+use crate::exec::defaults::queue_of;
 use crate::message::Message;
 use crate::row::{QueueRow, TypeSettings};
 use crate::store::{StoreResult, Tx};

@@ -1,13 +1,14 @@
 //! Versions of the object that jobs are about: a higher one supersedes the jobs with lower ones, whichever comes first.
 //!
 //! Guarantees: what an event does to a job is asked of the decider; here is only who is concerned. A job without `supersede`
-//! costs one comparison.
+//! costs one comparison. All older jobs are dealt with in the transaction of the newer one, so that none of them is handed out
+//! beside it, however many they are; that many rows are never in memory at the same time.
 //!
 //! Deliberately absent: an end of the memory. The highest version of an object is kept for good, or an old event that comes
 //! after its successor was done and pruned would be taken for new.
 
 use tagwerk_core::supersede::{Standing, standing};
-use tagwerk_core::{Event, JobId, Status};
+use tagwerk_core::{Event, JobId, Status, limits};
 
 use crate::command::EnqueueJob;
 use crate::row::{JobRow, Subject, VersionWrite, Versioned};
@@ -65,9 +66,8 @@ fn place(work: &mut Work<'_>, of: Versioned, job: (i64, JobId)) -> StoreResult<(
         (Standing::Equal, _) => work.write_version(VersionWrite::Open { of, job: id }),
         (Standing::Newest | Standing::Older, highest) => {
             let older = highest.map(|(.., open)| open).unwrap_or_default();
-            work.load(&older)?;
-            for old in older {
-                supersede(work, old, id)?;
+            for some in older.chunks(limits::SUPERSEDED_AT_A_TIME) {
+                work.pass_through(some, |work| some.iter().try_for_each(|old| supersede(work, *old, id)))?;
             }
             work.write_version(VersionWrite::Raise { of, version, job: id });
         }

@@ -76,6 +76,7 @@ pub fn check(read: &mut dyn Read, depth: Depth) -> StoreResult<Checked> {
                     let entry =
                         counted.entry(lane.class.0).or_insert_with(|| (lane.clone(), Tally::default()));
                     entry.1.add(Counter::of_status(full.row.job.status), 1);
+                    entry.1.add(Counter::Blocked, i64::from(full.row.is_blocked()));
                     check_job(&full.row.job, served_until, &mut checked);
                     orders::check_job(read, &full.row, &mut checked)?;
                 }
@@ -200,13 +201,12 @@ fn check_settings(read: &mut dyn Read, checked: &mut Checked) -> StoreResult<()>
 
 fn compare(name: &str, of: (&Tally, &Tally), checked: &mut Checked) {
     let (ledger, rows) = of;
-    for status in Status::ALL {
-        let counter = Counter::of_status(status);
+    for counter in Status::ALL.map(Counter::of_status).into_iter().chain([Counter::Blocked]) {
         let (said, found) = (ledger.get(counter), rows.get(counter));
         if said != found {
             checked.find(
                 "ledger-mismatch",
-                format!("{name}: the ledger says {said} {}, there are {found}", status.name()),
+                format!("{name}: the ledger says {said} {}, there are {found}", counter.name()),
             );
         }
     }

@@ -179,7 +179,9 @@ macro_rules! conformance_tests {
                 a_rate_spends_starts_and_says_when_it_goes_on,
                 a_rate_outlives_a_clock_that_is_put_back,
                 a_full_limit_is_due_at_the_first_end_of_a_lease,
+                a_held_limit_can_be_opened,
                 a_held_limit_is_closed_until_then,
+                a_limit_held_as_a_whole_holds_its_partitions,
                 fair_keys_take_turns,
                 fair_keys_take_turns_within_a_claim,
                 a_late_tenant_starts_within_two_claims,
@@ -275,6 +277,7 @@ macro_rules! conformance_tests {
             }
             turns {
                 a_blocked_job_is_passed_over_until_its_turn,
+                blocked_rows_are_counted_by_class,
                 a_turn_that_rolls_back_was_not_given,
                 the_order_of_a_key_follows_its_jobs,
                 places_are_read_page_by_page,

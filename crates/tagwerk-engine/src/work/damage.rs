@@ -8,7 +8,7 @@ use tagwerk_core::idempotency::Standing;
 use tagwerk_core::{JobId, Status};
 
 use crate::command::Refusal;
-use crate::row::{Counter, KeyWrite, Lane, Tombstone};
+use crate::row::{Counter, KeyWrite, Lane, Tally, Tombstone};
 use crate::store::{StoreError, StoreResult, Unreadable};
 use crate::work::Work;
 
@@ -88,6 +88,7 @@ impl Work<'_> {
         if let Some((lane, status)) = &counted {
             self.count(lane.class, Counter::of_status(*status), -1);
             self.count(lane.class, Counter::Pruned, 1);
+            self.recount_blocked(lane)?;
         }
         if let Some(mut row) = key {
             let kind = counted.map(|(lane, _)| lane.kind.to_string()).unwrap_or_default();
@@ -96,6 +97,21 @@ impl Work<'_> {
             row.tombstone = Some(Tombstone { kind, standing });
             self.write_key(KeyWrite::Replace { row, from: id });
         }
+        Ok(())
+    }
+
+    /// Whether the row that is gone was a blocked one can be seen from those that are left.
+    fn recount_blocked(&mut self, lane: &Lane) -> StoreResult<()> {
+        let there = self.tx.blocked()?.into_iter().find(|(other, _)| other.class == lane.class);
+        let said = |tally: &Tally| tally.get(Counter::Blocked);
+        let stored = self
+            .tx
+            .ledger()?
+            .iter()
+            .find(|(other, _)| other.id == lane.class)
+            .map_or(0, |(_, tally)| said(tally));
+        let here = self.ledger.get(&lane.class).map_or(0, said);
+        self.count(lane.class, Counter::Blocked, there.map_or(0, |(_, n)| n) - stored - here);
         Ok(())
     }
 

@@ -1,6 +1,6 @@
 //! What a batch has recorded goes to the store.
 
-use crate::row::{Detail, JobRow, LaneId, Tally};
+use crate::row::{Counter, Detail, JobRow, LaneId, Tally};
 use crate::store::{Change, Insert, StoreResult};
 use crate::work::{Effects, Entry, Stored, Work, damaged};
 
@@ -16,8 +16,12 @@ impl Work<'_> {
             let Some(Some(entry)) = self.entries.remove(&id) else { continue };
             let Entry { stored, after, detail, .. } = entry;
             match stored {
-                Stored::No => inserts.push(Insert { row: after, detail: detail.ok_or_else(|| damaged(id))? }),
+                Stored::No => {
+                    self.count_blocked((false, after.is_blocked()), &after);
+                    inserts.push(Insert { row: after, detail: detail.ok_or_else(|| damaged(id))? });
+                }
                 Stored::Was(before) => {
+                    self.count_blocked((before.is_blocked(), after.is_blocked()), &after);
                     changes.push(Change { before: *before, after });
                     details.push(detail);
                 }
@@ -39,6 +43,13 @@ impl Work<'_> {
         write(&std::mem::take(&mut self.attempts), |rows| self.tx.put_attempts(rows))?;
         write(&std::mem::take(&mut self.refused), |rows| self.tx.note_refused(rows))?;
         write(&std::mem::take(&mut self.actions), |rows| self.tx.append_actions(rows))
+    }
+
+    /// A row that was blocked is not any more, or the other way round.
+    fn count_blocked(&mut self, (was, is): (bool, bool), row: &JobRow) {
+        if was != is {
+            self.count(row.lane.class, Counter::Blocked, if is { 1 } else { -1 });
+        }
     }
 
     /// A row that is in the store as it is here.

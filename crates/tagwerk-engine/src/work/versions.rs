@@ -1,5 +1,7 @@
 //! Versions of objects, as a batch knows them.
 
+use tagwerk_core::JobId;
+
 use crate::row::{VersionRow, VersionWrite, Versioned};
 use crate::store::StoreResult;
 use crate::work::Work;
@@ -22,6 +24,23 @@ impl Work<'_> {
     /// The versions of an object, which were loaded, as they are to be.
     pub(crate) fn version(&self, of: &Versioned) -> Option<&VersionRow> {
         self.versions.get(of)?.as_ref()
+    }
+
+    /// Does something with these jobs and writes it. Those of them that the batch has not met before are forgotten again, so
+    /// that it can deal with more than should be in memory.
+    pub(crate) fn pass_through(
+        &mut self,
+        jobs: &[JobId],
+        act: impl FnOnce(&mut Self) -> StoreResult<()>,
+    ) -> StoreResult<()> {
+        let met: Vec<JobId> = jobs.iter().copied().filter(|id| !self.entries.contains_key(id)).collect();
+        self.load(jobs)?;
+        act(self)?;
+        self.flush()?;
+        for id in met {
+            self.entries.remove(&id);
+        }
+        Ok(())
     }
 
     /// Writes a version.

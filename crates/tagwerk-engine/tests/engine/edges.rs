@@ -155,7 +155,7 @@ fn deleting_a_type_in_the_batch_that_put_it_says_that_it_was_there() {
         ),
         Message::PutType(PutType { kind: "t".into(), settings: None }, Box::new(sender)),
     ]);
-    let answers: Vec<bool> = receiver.try_iter().map(Result::unwrap).collect();
+    let answers: Vec<bool> = receiver.try_iter().map(|answer| answer.unwrap().unwrap()).collect();
     assert_eq!(answers, [false, true]);
 }
 

@@ -265,7 +265,7 @@ fn settings_of_a_type_stand_between_job_and_server() {
     };
     let put = |settings| tagwerk_engine::command::PutType { kind: "mail".into(), settings };
     let before = rig.send(|reply| Message::PutType(put(Some(settings)), Box::new(reply))).try_recv().unwrap();
-    assert_eq!(before, Ok(false));
+    assert_eq!(before, Ok(Ok(false)));
     let id = rig.create(job("mail"));
     let full = rig.job(id);
     assert_eq!((&*full.row.lane.queue, full.row.priority.value(), full.row.job.max_retries), ("bulk", 5, 9));
@@ -277,7 +277,7 @@ fn settings_of_a_type_stand_between_job_and_server() {
     assert_eq!(lease.expires_at, rig.now().plus_ms(7_000));
     assert_eq!(lease.time_limit_at, Some(rig.now().plus_ms(8_000)));
     let before = rig.send(|reply| Message::PutType(put(None), Box::new(reply))).try_recv().unwrap();
-    assert_eq!(before, Ok(true));
+    assert_eq!(before, Ok(Ok(true)));
     let later = rig.create(job("mail"));
     assert_eq!(&*rig.job(later).row.lane.queue, "default");
 }

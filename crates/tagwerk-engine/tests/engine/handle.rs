@@ -64,8 +64,8 @@ fn calls_of_every_kind_are_answered_from_the_committers_thread() {
     };
     assert!(asked(|reply| engine.operate(cancel, reply)).unwrap().is_err(), "it is completed");
     let put = PutType { kind: "t".to_owned(), settings: Some(TypeSettings::default()) };
-    assert!(!asked(|reply| engine.put_type(put.clone(), reply)).unwrap());
-    assert!(asked(|reply| engine.put_type(put, reply)).unwrap());
+    assert!(!asked(|reply| engine.put_type(put.clone(), reply)).unwrap().unwrap());
+    assert!(asked(|reply| engine.put_type(put, reply)).unwrap().unwrap());
     let readers = engine.readers();
     let mut read = readers.snapshot().unwrap();
     let row = read.jobs(&[id]).unwrap().pop().unwrap().unwrap();
@@ -99,7 +99,7 @@ fn draining_answers_who_waits_and_still_takes_reports() {
     engine.claim(waiting, Box::new(reply));
     // Once a later call is answered the claim is parked: one in the same batch as the drain would be refused.
     let put = PutType { kind: "t".to_owned(), settings: None };
-    asked(|reply| engine.put_type(put, reply)).unwrap();
+    asked(|reply| engine.put_type(put, reply)).unwrap().unwrap();
     engine.drain();
     assert!(parked.recv().unwrap().is_ok_and(|answer| answer.jobs.is_empty()));
     assert!(engine.vitals().draining);

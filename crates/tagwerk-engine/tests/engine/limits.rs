@@ -4,12 +4,14 @@ use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 
 use tagwerk_core::gate::{LimitSettings, Rate};
-use tagwerk_core::{Action, JobId, RetryOverrides, Status};
+use tagwerk_core::{Action, ErrorClass, JobId, Outcome, RetryOverrides, Status};
 use tagwerk_engine::command::{
-    Claim, Claimed, EnqueueJob, LimitAnswer, LimitCall, Refusal, Work, WorkerCall,
+    BulkMode, Claim, Claimed, Enqueue, EnqueueJob, LimitAnswer, LimitCall, PutType, Refusal, Said, Throttle,
+    Work, WorkerCall,
 };
 use tagwerk_engine::message::Message;
-use tagwerk_engine::row::{Counter, LimitRef, Special};
+use tagwerk_engine::row::{Counter, LimitRef, Special, TypeSettings};
+use tagwerk_engine::settings::{Settings, UnknownLimits, UnknownTypes};
 
 use crate::rig::{Rig, claim, completed, job, token};
 
@@ -65,7 +67,7 @@ fn a_limit_that_jobs_name_cannot_be_deleted() {
     let held = rig.take("w");
     assert_eq!(held.job.row.job.id, first);
     let delete = || LimitCall::Delete("crm".to_owned());
-    let in_use = Refusal::LimitInUse { name: "crm".to_owned(), waiting: 1, running: 1 };
+    let in_use = Refusal::LimitInUse { name: "crm".to_owned(), waiting: 1, running: 1, types: vec![] };
     assert_eq!(call(&mut rig, delete()), Err(in_use));
     rig.call(first, token(&held), completed()).unwrap();
     let held = rig.take("w");
@@ -264,4 +266,93 @@ fn a_flood_of_one_tenant_holds_up_no_other() {
     let late = rig.create(of("late"));
     let next = [given(&mut rig, "w"), given(&mut rig, "w")].concat();
     assert!(next.contains(&late), "{next:?} without {late}");
+}
+
+/// Names of all limits.
+fn names(rig: &mut Rig) -> Vec<String> {
+    match call(rig, LimitCall::List) {
+        Ok(LimitAnswer::Limits(limits)) => limits.into_iter().map(|limit| limit.row.name).collect(),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A limit comes into being with a job that is accepted, in its transaction, and not with one that is refused.
+#[test]
+fn limits_made_on_use_are_made_for_accepted_jobs_only() {
+    let settings = Settings {
+        unknown_limits: UnknownLimits::Create,
+        unknown_types: UnknownTypes::Refuse,
+        ..Settings::default()
+    };
+    let mut rig = Rig::with(settings);
+    let put = PutType { kind: "t".to_owned(), settings: Some(TypeSettings::default()) };
+    rig.send(|reply| Message::PutType(put, Box::new(reply))).try_recv().unwrap().unwrap().unwrap();
+    let refused = EnqueueJob { kind: "unknown".to_owned(), ..limited("of-the-refused") };
+    assert!(rig.enqueue(vec![refused.clone()])[0].is_err());
+    let atomic = Enqueue { jobs: vec![limited("of-the-atomic"), refused.clone()], mode: BulkMode::Atomic };
+    let answer = rig.send(|reply| Message::Enqueue(atomic, Box::new(reply))).try_recv().unwrap().unwrap();
+    assert!(answer.iter().all(Result::is_err));
+    assert_eq!(names(&mut rig), Vec::<String>::new());
+    let keyed = EnqueueJob { key: Some("k".to_owned()), ..limited("first") };
+    rig.create(keyed.clone());
+    let again = EnqueueJob { special: limited("of-the-second-call").special, ..keyed };
+    assert!(rig.enqueue(vec![again])[0].is_ok(), "it exists already");
+    let results = rig.enqueue(vec![limited("b:1"), refused, limited("a"), limited("b:2")]);
+    assert_eq!(results.iter().filter(|result| result.is_ok()).count(), 3);
+    assert_eq!(names(&mut rig), ["a", "b", "first"]);
+    // They are known from then on, and over a restart.
+    assert!(!self::put(&mut rig, "b", slots(1)));
+    let mut rig = rig.restart(10);
+    assert_eq!(names(&mut rig), ["a", "b", "first"]);
+    assert_eq!(call(&mut rig, LimitCall::Delete("none".into())), Err(Refusal::NoSuchLimit("none".into())));
+    rig.assert_clean();
+}
+
+fn throttled(limit: &str, for_ms: i64) -> Said {
+    let outcome = Outcome::Failed { class: ErrorClass::Permanent, error: None, retry_after_ms: None };
+    Said::Throttle { outcome, throttle: Box::new(Throttle { limit: LimitRef::parse(limit), for_ms }) }
+}
+
+/// A worker that holds back a limit without naming a partition means all of it. An operator can lift that at once.
+#[test]
+fn a_throttle_of_a_limit_holds_its_partitions_until_its_end_or_until_it_is_lifted() {
+    let mut rig = Rig::new();
+    put(&mut rig, "crm", LimitSettings::default());
+    put(&mut rig, "api", LimitSettings::default());
+    let [a, b, c] = ["crm:a", "crm:b", "crm"].map(|limit| rig.create(limited(limit)));
+    let other = rig.create(limited("api:a"));
+    let held = rig.take("w");
+    assert_eq!(held.job.row.job.id, a);
+    rig.say(&held, throttled("crm", 60_000)).unwrap();
+    assert_eq!(given(&mut rig, "w"), [other]);
+    assert_eq!(given(&mut rig, "w"), []);
+    let open = |partition: &str| {
+        LimitCall::Open(LimitRef { name: "crm".to_owned(), partition: partition.to_owned() })
+    };
+    assert!(call(&mut rig, open("b")).is_ok());
+    assert_eq!(given(&mut rig, "w"), [], "the whole is closed, not this partition");
+    // Claims that wait get what is lifted, without asking again.
+    let answers = [rig.park(waiting("v")), rig.park(waiting("w"))];
+    let Ok(LimitAnswer::Limits(limits)) = call(&mut rig, open("")) else { panic!("the limit") };
+    assert!(limits[0].uses.iter().all(|of| of.hold_until.is_none()), "{limits:?}");
+    let mut served: Vec<JobId> =
+        answers.iter().map(|answer| answer.try_recv().unwrap().unwrap().jobs[0].job.row.job.id).collect();
+    served.sort_unstable();
+    assert_eq!(served, [b, c]);
+    assert_eq!(
+        call(&mut rig, LimitCall::Open(LimitRef::parse("crn"))),
+        Err(Refusal::NoSuchLimit("crn".into()))
+    );
+    // By itself it ends at its time.
+    let held = {
+        rig.create(limited("crm:b"));
+        rig.take("w")
+    };
+    rig.say(&held, throttled("crm", 5_000)).unwrap();
+    let late = rig.create(limited("crm:new"));
+    rig.advance(4_999);
+    assert_eq!(given(&mut rig, "w"), []);
+    rig.advance(1);
+    assert_eq!(given(&mut rig, "w"), [late]);
+    rig.assert_clean();
 }

@@ -346,3 +346,36 @@ fn the_order_survives_a_restart() {
     rig.call(a, token(&held), completed()).unwrap();
     run_out(&mut rig, &[b, c]);
 }
+
+/// Those who wait for their turn are counted, in the transaction in which they begin and cease to.
+#[test]
+fn blocked_jobs_are_counted() {
+    let mut rig = Rig::new();
+    let blocked = |rig: &Rig| rig.tally().get(tagwerk_engine::row::Counter::Blocked);
+    let [head, second, third] = three(&mut rig, OnHeadFailure::Block);
+    rig.create(job("work"));
+    assert_eq!(blocked(&rig), 2);
+    let first = next(&mut rig).unwrap();
+    assert_eq!((id(&first), blocked(&rig)), (head, 2));
+    rig.say(&first, failed(ErrorClass::Permanent)).unwrap();
+    assert_eq!(blocked(&rig), 2, "its failure holds them back");
+    rig.operate(third, Action::Cancel { wait: false }).unwrap();
+    assert_eq!(blocked(&rig), 1);
+    let last = rig.create(ordered("k", OnHeadFailure::Block));
+    assert_eq!(blocked(&rig), 2);
+    rig.operate(head, Action::Discard).unwrap();
+    assert_eq!(blocked(&rig), 1);
+    rig.operate(second, Action::Delete).unwrap();
+    assert_eq!(blocked(&rig), 0);
+    let newer = rig.create(ordered("k", OnHeadFailure::Block));
+    assert_eq!(blocked(&rig), 1);
+    rig.operate(newer, Action::Delete).unwrap();
+    assert_eq!(blocked(&rig), 0);
+    rig.assert_clean();
+    let mut rig = rig.restart(10);
+    assert_eq!((blocked(&rig), rig.tally().get(tagwerk_engine::row::Counter::Pending)), (0, 2));
+    rig.create(ordered("k", OnHeadFailure::Block));
+    assert_eq!(blocked(&rig), 1);
+    assert_eq!(rig.status(last), Status::Pending);
+    rig.assert_clean();
+}

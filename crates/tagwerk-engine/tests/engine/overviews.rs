@@ -26,7 +26,8 @@ fn counts(tally: &Tally) -> [i64; 4] {
 fn put(rig: &mut Rig, kind: &str) {
     let settings = Some(TypeSettings { max_retries: Some(9), ..TypeSettings::default() });
     let command = PutType { kind: kind.to_owned(), settings };
-    assert!(!rig.send(|reply| Message::PutType(command, Box::new(reply))).try_recv().unwrap().unwrap());
+    let before = rig.send(|reply| Message::PutType(command, Box::new(reply))).try_recv().unwrap();
+    assert_eq!(before, Ok(Ok(false)));
 }
 
 /// Two jobs in `a` (one done, one later), two in `b` (one of them held), and a type that has only settings.

@@ -286,7 +286,7 @@ fn the_queue_that_counts_is_the_one_that_the_type_names() {
     let mut rig = Rig::new();
     let settings = tagwerk_engine::row::TypeSettings { queue: Some("mail".into()), ..Default::default() };
     let put = tagwerk_engine::command::PutType { kind: "send".into(), settings: Some(settings) };
-    rig.send(|reply| Message::PutType(put, Box::new(reply))).try_recv().unwrap().unwrap();
+    rig.send(|reply| Message::PutType(put, Box::new(reply))).try_recv().unwrap().unwrap().unwrap();
     control(&mut rig, "mail", QueueControl::Drain { reason: None, by: None }).unwrap();
     let refused = Refusal::QueueDraining { queue: "mail".into(), reason: None };
     assert_eq!(outcomes(rig.enqueue(vec![job("send"), job("t")])), [Err(refused), Ok(())]);

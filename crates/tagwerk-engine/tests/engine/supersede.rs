@@ -1,6 +1,6 @@
 //! Jobs about versions of one object: a higher version supersedes lower ones, whichever comes first.
 
-use tagwerk_core::{Action, JobId, Rejection, Status};
+use tagwerk_core::{Action, JobId, Rejection, Status, limits};
 use tagwerk_engine::command::{BulkMode, Enqueue, EnqueueJob, Enqueued, Refusal, Said};
 use tagwerk_engine::message::Message;
 use tagwerk_engine::row::Subject;
@@ -171,4 +171,38 @@ fn a_job_past_its_lease_is_ended_before_it_is_judged() {
     let lost = rig.job(old).row.job;
     assert_eq!((lost.status, lost.superseded_by), (Status::Cancelled, Some(newer)));
     assert_eq!(lost.lease_losses, 1, "its lease was lost, then it waited, then it was superseded");
+}
+
+/// However many older ones there are, all of them are dealt with in the transaction of the newer one: who claims in the same
+/// moment gets that and none of them.
+#[test]
+fn many_older_jobs_are_superseded_before_anybody_is_handed_one() {
+    let mut rig = Rig::new();
+    let count = limits::SUPERSEDED_AT_A_TIME * 2 + 1;
+    let many = rig.enqueue(vec![version(1); count]);
+    assert!(many.iter().all(Result::is_ok));
+    let held = rig.take("w");
+    assert_eq!(held.job.row.job.id, JobId(1));
+    let (newer, answer) = {
+        let (enqueued, created) = std::sync::mpsc::sync_channel(1);
+        let (claimed, answer) = std::sync::mpsc::sync_channel(1);
+        let newer = Enqueue { jobs: vec![version(2)], mode: BulkMode::Each };
+        let messages =
+            vec![Message::Claim(claim("w"), Box::new(claimed)), Message::Enqueue(newer, Box::new(enqueued))];
+        rig.committer.step(messages);
+        let Ok(Enqueued::Created(full)) = created.try_recv().unwrap().unwrap().remove(0) else {
+            panic!("new")
+        };
+        (full.row.job.id, answer.try_recv().unwrap().unwrap())
+    };
+    let given: Vec<JobId> = answer.jobs.iter().map(|claimed| claimed.job.row.job.id).collect();
+    assert_eq!(given, [newer]);
+    assert_eq!((rig.status(JobId(1)), superseded_by(&rig, JobId(1))), (Status::Running, Some(newer)));
+    let cancelled = rig.tally().get(tagwerk_engine::row::Counter::Cancelled);
+    assert_eq!(cancelled, i64::try_from(count - 1).unwrap());
+    for id in [2, limits::SUPERSEDED_AT_A_TIME, limits::SUPERSEDED_AT_A_TIME + 1, count] {
+        let id = JobId(i64::try_from(id).unwrap());
+        assert_eq!((rig.status(id), superseded_by(&rig, id)), (Status::Cancelled, Some(newer)), "{id}");
+    }
+    rig.assert_clean();
 }

@@ -1,17 +1,22 @@
 //! What the settings of a type let its jobs ask for.
 
-use tagwerk_core::idempotency::OnDuplicate;
-use tagwerk_core::{Action, Priority};
-use tagwerk_engine::command::{BulkMode, Enqueue, EnqueueJob, Enqueued, Operate, PutType, Refusal};
-use tagwerk_engine::message::Message;
-use tagwerk_engine::row::TypeSettings;
-use tagwerk_engine::settings::{Settings, UnknownTypes};
+use std::sync::Arc;
 
-use crate::rig::{Rig, job, keyed};
+use tagwerk_core::gate::LimitSettings;
+use tagwerk_core::idempotency::OnDuplicate;
+use tagwerk_core::{Action, ErrorClass, OnHeadFailure, Priority};
+use tagwerk_engine::command::{
+    BulkMode, Enqueue, EnqueueJob, Enqueued, LimitAnswer, LimitCall, Operate, PutType, Refusal,
+};
+use tagwerk_engine::message::Message;
+use tagwerk_engine::row::{LimitRef, Ordering, Special, TypeSettings};
+use tagwerk_engine::settings::{Settings, UnknownLimits, UnknownTypes};
+
+use crate::rig::{Rig, failed, job, keyed};
 
 fn put(rig: &mut Rig, kind: &str, settings: TypeSettings) {
     let command = PutType { kind: kind.to_owned(), settings: Some(settings) };
-    rig.send(|reply| Message::PutType(command, Box::new(reply))).try_recv().unwrap().unwrap();
+    rig.send(|reply| Message::PutType(command, Box::new(reply))).try_recv().unwrap().unwrap().unwrap();
 }
 
 fn refused(rig: &mut Rig, job: EnqueueJob) -> Refusal {
@@ -142,4 +147,114 @@ fn strict_types_refuse_what_has_no_settings_and_know_the_names() {
     assert_eq!(items[0].as_ref().unwrap_err(), &Refusal::NotAtomic { index: 1 });
     let items = rig.enqueue(vec![job("improt"), job("import")]);
     assert!(items[0].is_err() && items[1].is_ok());
+}
+
+fn limits_of(rig: &Rig, id: tagwerk_core::JobId) -> Vec<String> {
+    rig.job(id).row.lane.limits().iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn a_job_gets_limits_and_keys_from_its_type_where_it_has_none() {
+    let mut rig = Rig::new();
+    for name in ["crm", "api"] {
+        let put = LimitCall::Put(name.to_owned(), LimitSettings::default());
+        rig.send(|reply| Message::Limit(put, Box::new(reply))).try_recv().unwrap().unwrap().unwrap();
+    }
+    let settings = TypeSettings {
+        limits: vec![LimitRef::parse("crm:t")],
+        fair_key: Some("shop".into()),
+        ordering_key: Some("all".into()),
+        on_head_failure: Some(OnHeadFailure::Skip),
+        ..TypeSettings::default()
+    };
+    put(&mut rig, "sync", settings);
+    let first = rig.create(job("sync"));
+    let full = rig.job(first);
+    assert_eq!((limits_of(&rig, first), full.row.lane.fair_key()), (vec!["crm:t".to_owned()], Some("shop")));
+    let order = full.row.order.unwrap();
+    assert_eq!((&*order.key, order.on_head_failure, order.blocked), ("all", OnHeadFailure::Skip, false));
+    let special = Special { limits: vec![LimitRef::parse("api")], fair_key: None };
+    let ordering = Ordering { key: "own".into(), on_head_failure: None };
+    let own =
+        EnqueueJob { special: Some(Arc::new(special)), ordering: Some(Box::new(ordering)), ..job("sync") };
+    let own = rig.create(own);
+    let full = rig.job(own);
+    assert_eq!((limits_of(&rig, own), full.row.lane.fair_key()), (vec!["api".to_owned()], Some("shop")));
+    let order = full.row.order.unwrap();
+    assert_eq!((&*order.key, order.on_head_failure, order.blocked), ("own", OnHeadFailure::Skip, false));
+    // All jobs of the type stand in one order, and go back to their places in it.
+    let second = rig.create(job("sync"));
+    assert!(rig.job(second).row.is_blocked());
+    let held = rig.take("w");
+    assert_eq!(held.job.row.job.id, first);
+    rig.say(&held, failed(ErrorClass::Permanent)).unwrap();
+    assert!(!rig.job(second).row.is_blocked(), "a head that fails is skipped");
+    // What is said later is for later jobs.
+    put(
+        &mut rig,
+        "sync",
+        TypeSettings { on_head_failure: Some(OnHeadFailure::Block), ..TypeSettings::default() },
+    );
+    rig.operate(first, Action::Retry { max_retries: None }).unwrap();
+    let order = rig.job(first).row.order.unwrap();
+    assert_eq!((&*order.key, order.on_head_failure), ("all", OnHeadFailure::Skip));
+    let plain = rig.create(job("sync"));
+    assert!(rig.job(plain).row.order.is_none() && limits_of(&rig, plain).is_empty());
+    rig.assert_clean();
+}
+
+#[test]
+fn a_type_that_names_an_unknown_limit_is_refused_and_keeps_what_it_had() {
+    let mut rig = Rig::new();
+    let before = TypeSettings { max_retries: Some(7), ..TypeSettings::default() };
+    put(&mut rig, "sync", before.clone());
+    let named = |names: &[&str]| TypeSettings {
+        limits: names.iter().map(|name| LimitRef::parse(name)).collect(),
+        ..TypeSettings::default()
+    };
+    let send = |rig: &mut Rig, settings| {
+        let command = PutType { kind: "sync".to_owned(), settings: Some(settings) };
+        rig.send(|reply| Message::PutType(command, Box::new(reply))).try_recv().unwrap().unwrap()
+    };
+    let unknown = Refusal::UnknownLimit { name: "crm".to_owned(), known: vec![] };
+    assert_eq!(send(&mut rig, named(&["crm:t"])), Err(unknown));
+    let id = rig.create(job("sync"));
+    assert_eq!(rig.job(id).row.job.max_retries, 7);
+    // With `limits.create_on_use` it comes into being with the first job.
+    let settings = Settings { unknown_limits: UnknownLimits::Create, ..Settings::default() };
+    let mut rig = Rig::with(settings);
+    assert_eq!(send(&mut rig, named(&["crm:t"])), Ok(false));
+    let list = |rig: &mut Rig| {
+        let answer = rig.send(|reply| Message::Limit(LimitCall::List, Box::new(reply))).try_recv();
+        let Ok(LimitAnswer::Limits(limits)) = answer.unwrap().unwrap() else { panic!("a list") };
+        limits.into_iter().map(|limit| limit.row.name).collect::<Vec<_>>()
+    };
+    assert_eq!(list(&mut rig), Vec::<String>::new());
+    rig.create(job("sync"));
+    assert_eq!(list(&mut rig), ["crm"]);
+}
+
+#[test]
+fn a_limit_that_types_name_cannot_be_deleted() {
+    let mut rig = Rig::new();
+    let limit = |rig: &mut Rig, call| {
+        rig.send(|reply| Message::Limit(call, Box::new(reply))).try_recv().unwrap().unwrap()
+    };
+    limit(&mut rig, LimitCall::Put("crm".to_owned(), LimitSettings::default())).unwrap();
+    let settings = TypeSettings { limits: vec![LimitRef::parse("crm:t")], ..TypeSettings::default() };
+    for kind in ["b", "a"] {
+        put(&mut rig, kind, settings.clone());
+    }
+    let in_use = Refusal::LimitInUse {
+        name: "crm".to_owned(),
+        waiting: 0,
+        running: 0,
+        types: vec!["a".to_owned(), "b".to_owned()],
+    };
+    assert_eq!(limit(&mut rig, LimitCall::Delete("crm".to_owned())), Err(in_use.clone()));
+    assert!(in_use.to_string().contains("the settings of 2 types"), "{in_use}");
+    for kind in ["a", "b"] {
+        put(&mut rig, kind, TypeSettings::default());
+    }
+    assert_eq!(limit(&mut rig, LimitCall::Delete("crm".to_owned())), Ok(LimitAnswer::Deleted));
 }

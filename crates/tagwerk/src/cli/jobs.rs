@@ -2,7 +2,7 @@
 
 mod view;
 
-pub(super) use view::{about, runs};
+pub(super) use view::{about, blocked, runs};
 
 use std::time::Duration;
 

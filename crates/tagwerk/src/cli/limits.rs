@@ -3,7 +3,7 @@
 use tagwerk_client::Client;
 use tagwerk_client::api::answer::{LimitInfo, LimitUse};
 use tagwerk_client::api::problem::Code;
-use tagwerk_client::api::request::{LimitSettings, RateSettings};
+use tagwerk_client::api::request::{LimitSettings, OpenLimitRequest, RateSettings};
 
 use super::connect::Remote;
 use super::exit::Exit;
@@ -23,7 +23,9 @@ pub(crate) enum Limits {
     Show(One),
     /// Make a limit or change one; what is not named stays as it is
     Set(Set),
-    /// Delete a limit that no unfinished job names
+    /// Lift what workers have held back: of one partition, or of the limit with all its partitions
+    Open(Open),
+    /// Delete a limit that neither an unfinished job nor a type names
     Delete(One),
 }
 
@@ -33,6 +35,19 @@ pub(crate) struct One {
     /// The limit, without a partition
     #[arg(value_name = "NAME")]
     name: String,
+    #[command(flatten)]
+    remote: Remote,
+}
+
+/// What to open.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  tagwerk limits open crm
+  tagwerk limits open crm:tenant-42")]
+pub(crate) struct Open {
+    /// The limit, with all its partitions, or one of them
+    #[arg(value_name = "NAME[:PARTITION]")]
+    limit: String,
     #[command(flatten)]
     remote: Remote,
 }
@@ -74,6 +89,12 @@ impl Limits {
                 print(&one.remote, &answer)
             }
             Self::Set(set) => set.run().await,
+            Self::Open(open) => {
+                let parts = open.limit.split_once(':').map(|(name, partition)| (name, partition.to_owned()));
+                let (name, partition) = parts.map_or((&*open.limit, None), |(name, of)| (name, Some(of)));
+                let answer = open.remote.client()?.open_limit(name, &OpenLimitRequest { partition }).await?;
+                print(&open.remote, &answer)
+            }
             Self::Delete(one) => {
                 let answer = one.remote.client()?.delete_limit(&one.name).await?;
                 let told = format!("limit {} is deleted", line(&answer.value.name));
@@ -95,9 +116,10 @@ async fn limits(page: Page) -> Result<Exit, Failure> {
     let rows = answer.value.limits.iter().map(|limit| {
         let most = limit.settings.max_running.map_or_else(|| "-".to_owned(), |most| most.to_string());
         let rate = limit.settings.rate.as_ref().map_or_else(|| "-".to_owned(), pace);
-        [line(&limit.name), limit.running.to_string(), most, rate, limit.partitions.to_string()]
+        let throttled = if limit.throttled == 0 { "-".to_owned() } else { limit.throttled.to_string() };
+        [line(&limit.name), limit.running.to_string(), most, rate, limit.partitions.to_string(), throttled]
     });
-    let header = ["LIMIT", "RUNNING", "MAX RUNNING", "RATE", "PARTITIONS"];
+    let header = ["LIMIT", "RUNNING", "MAX RUNNING", "RATE", "PARTITIONS", "THROTTLED"];
     show::print(&table(header, rows.collect(), "no limits"))?;
     Ok(rest(&[], answer.value.next.as_deref()))
 }

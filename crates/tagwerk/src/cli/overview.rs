@@ -39,12 +39,12 @@ pub(crate) async fn workers(page: Page) -> Result<Exit, Failure> {
         return show::print(&answer.text);
     }
     let rows = answer.value.workers.iter().map(worker);
-    let header = ["WORKER", "RUNNING", "JOBS", "LAST SEEN", "QUEUES", "TYPES", "VERSION"];
+    let header = ["WORKER", "RUNNING", "JOBS", "LAST SEEN", "LAST CLAIM", "QUEUES", "TYPES", "VERSION"];
     show::print(&table(header, rows.collect(), "no workers were seen lately"))?;
     Ok(rest(&[], answer.value.next.as_deref()))
 }
 
-fn worker(worker: &WorkerInfo) -> [String; 7] {
+fn worker(worker: &WorkerInfo) -> [String; 8] {
     let names = |names: &Option<Vec<String>>| {
         names.as_ref().map_or_else(|| "all".to_owned(), |names| line(&names.join(",")))
     };
@@ -57,6 +57,7 @@ fn worker(worker: &WorkerInfo) -> [String; 7] {
         worker.running.to_string(),
         if held.is_empty() { "-".to_owned() } else { held.join(",") },
         maybe_time(worker.last_seen_at),
+        maybe_time(worker.last_claim_at),
         names(&worker.queues),
         names(&worker.types),
         maybe(worker.version.as_deref()),
@@ -70,14 +71,16 @@ pub(crate) async fn stats(remote: Remote) -> Result<Exit, Failure> {
 }
 
 fn view(stats: &Stats) -> String {
-    let Counts { enqueued, pending, running, completed, failed, cancelled, pruned } = stats.counts;
+    let Counts { enqueued, pending, blocked, running, completed, failed, cancelled, pruned } = stats.counts;
     let (totals, commits, store) = (&stats.totals, &stats.commits, &stats.store);
     let mut rows = vec![
         ("server", Some(format!("tagwerk {}, since {}", line(&stats.version), time(stats.started_at)))),
         ("state", stats.draining.then(|| "shutting down".to_owned())),
         (
             "jobs",
-            Some(format!("{enqueued} enqueued: {pending} pending, {running} running, {completed} completed")),
+            Some(format!(
+                "{enqueued} enqueued: {pending} pending ({blocked} blocked), {running} running, {completed} completed"
+            )),
         ),
         ("", Some(format!("{failed} failed (review), {cancelled} cancelled, {pruned} deleted"))),
         ("oldest ready", Some(maybe_duration(stats.oldest_ready_age_seconds))),

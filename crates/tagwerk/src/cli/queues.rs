@@ -150,15 +150,17 @@ async fn queues(page: Page) -> Result<Exit, Failure> {
         return show::print(&answer.text);
     }
     let rows = answer.value.queues.iter().map(|queue| {
-        let [pending, running, failed, completed, cancelled] = counts(&queue.counts);
+        let [pending, blocked, running, failed, completed, cancelled] = counts(&queue.counts);
         let oldest = maybe_duration(queue.oldest_ready_age_seconds);
         let last = maybe_duration(queue.last_claim_age_seconds);
         let state = state(queue).to_owned();
-        [line(&queue.queue), pending, running, failed, completed, cancelled, oldest, last, state]
+        let name = line(&queue.queue);
+        [name, pending, blocked, running, failed, completed, cancelled, oldest, last, state]
     });
     let header = [
         "QUEUE",
         "PENDING",
+        "BLOCKED",
         "RUNNING",
         "FAILED",
         "COMPLETED",
@@ -210,7 +212,7 @@ async fn current(client: &Client, name: &str) -> Result<QueueSettings, Error> {
 }
 
 fn view(queue: &QueueInfo) -> String {
-    let [pending, running, failed, completed, cancelled] = counts(&queue.counts);
+    let [pending, blocked, running, failed, completed, cancelled] = counts(&queue.counts);
     let settings = &queue.settings;
     let by = |by: &Option<String>| by.as_ref().map_or_else(String::new, |by| format!(" by {}", line(by)));
     let reason =
@@ -218,7 +220,10 @@ fn view(queue: &QueueInfo) -> String {
     let mut rows = vec![
         ("queue", Some(line(&queue.queue))),
         ("state", Some(state(queue).to_owned())),
-        ("jobs", Some(format!("{pending} pending, {running} running, {completed} completed"))),
+        (
+            "jobs",
+            Some(format!("{pending} pending ({blocked} blocked), {running} running, {completed} completed")),
+        ),
         ("", Some(format!("{failed} failed (review), {cancelled} cancelled"))),
         ("oldest ready", Some(maybe_duration(queue.oldest_ready_age_seconds))),
         ("last claim", Some(maybe_duration(queue.last_claim_age_seconds))),

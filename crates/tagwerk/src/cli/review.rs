@@ -10,7 +10,7 @@ use super::connect::Remote;
 use super::exit::Exit;
 use super::failure::Failure;
 use super::job_name::JobName;
-use super::jobs::{Each, about, onward, rest, runs};
+use super::jobs::{Each, about, blocked, onward, rest, runs};
 use super::show::{self, line, maybe_time, short};
 use super::table::table;
 use super::values::{json, named, time};
@@ -144,19 +144,20 @@ impl List {
             return show::print(&answer.text);
         }
         let rows = answer.value.jobs.iter().map(row);
-        let header = ["ID", "TYPE", "REASON", "RUN", "FAILED", "ABOUT", "ERROR"];
+        let header = ["ID", "TYPE", "REASON", "RUN", "FAILED", "BLOCKS", "ABOUT", "ERROR"];
         show::print(&table(header, rows.collect(), "nothing to review"))?;
         Ok(rest(&answer.value.damaged, answer.value.next.as_deref()))
     }
 }
 
-fn row(job: &JobSummary) -> [String; 7] {
+fn row(job: &JobSummary) -> [String; 8] {
     [
         job.id.to_string(),
         line(&job.job_type),
         job.failure.map_or("-", |failure| failure.reason.name()).to_owned(),
         runs(job),
         maybe_time(job.finished_at),
+        job.blocks.map_or_else(|| "-".to_owned(), blocked),
         about(job),
         job.error.as_deref().map_or_else(|| "-".to_owned(), |error| short(error, ERROR_CHARS)),
     ]

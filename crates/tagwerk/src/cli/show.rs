@@ -54,8 +54,8 @@ pub(crate) fn maybe_duration(length: Option<Seconds>) -> String {
 }
 
 /// The counts that most tables show.
-pub(crate) fn counts(counts: &Counts) -> [String; 5] {
-    [counts.pending, counts.running, counts.failed, counts.completed, counts.cancelled]
+pub(crate) fn counts(counts: &Counts) -> [String; 6] {
+    [counts.pending, counts.blocked, counts.running, counts.failed, counts.completed, counts.cancelled]
         .map(|count| count.to_string())
 }
 

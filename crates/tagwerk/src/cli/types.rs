@@ -3,7 +3,7 @@
 use tagwerk_client::api::answer::TypeInfo;
 use tagwerk_client::api::problem::Code;
 use tagwerk_client::api::request::{Priority, RetrySettings, TypeSettings};
-use tagwerk_client::api::{IdempotencyScope, OnUnknown, Seconds};
+use tagwerk_client::api::{IdempotencyScope, OnHeadFailure, OnUnknown, Seconds};
 use tagwerk_client::{Client, Error};
 
 use super::connect::Remote;
@@ -92,6 +92,18 @@ pub(crate) struct Set {
     /// Largest payload in bytes
     #[arg(long, value_name = "BYTES")]
     payload_max_bytes: Option<u32>,
+    /// A limit of jobs that name none, NAME or NAME:PARTITION; twice for two
+    #[arg(long = "limit", value_name = "LIMIT")]
+    limits: Option<Vec<String>>,
+    /// Jobs that have no fair key take turns under this one
+    #[arg(long, value_name = "KEY")]
+    fair_key: Option<String>,
+    /// Jobs that have no ordering key run one after the other under this one
+    #[arg(long, value_name = "KEY")]
+    ordering_key: Option<String>,
+    /// What the failure of a job with an ordering key means for those behind it
+    #[arg(long, value_name = "WHAT", value_parser = named(OnHeadFailure::NAMES, OnHeadFailure::from_name))]
+    on_head_failure: Option<OnHeadFailure>,
     /// Go back to the server's default for this setting
     #[arg(long, value_name = "SETTING", value_parser = clap::builder::PossibleValuesParser::new(UNSET.map(|(name, _)| name)))]
     unset: Vec<String>,
@@ -103,7 +115,7 @@ pub(crate) struct Set {
 type Unset = fn(&mut TypeSettings);
 
 /// How each setting is taken back.
-const UNSET: [(&str, Unset); 15] = [
+const UNSET: [(&str, Unset); 19] = [
     ("queue", |settings| settings.queue = None),
     ("priority", |settings| settings.priority = None),
     ("max-retries", |settings| settings.max_retries = None),
@@ -119,6 +131,10 @@ const UNSET: [(&str, Unset); 15] = [
     ("allow-queue", |settings| settings.queues = None),
     ("priority-ceiling", |settings| settings.priority_ceiling = None),
     ("payload-max-bytes", |settings| settings.payload_max_bytes = None),
+    ("limit", |settings| settings.limits = None),
+    ("fair-key", |settings| settings.fair_key = None),
+    ("ordering-key", |settings| settings.ordering_key = None),
+    ("on-head-failure", |settings| settings.on_head_failure = None),
 ];
 
 impl Types {
@@ -149,13 +165,23 @@ async fn types(page: Page) -> Result<Exit, Failure> {
         return show::print(&answer.text);
     }
     let rows = answer.value.types.iter().map(|info| {
-        let [pending, running, failed, completed, cancelled] = counts(&info.counts);
+        let [pending, blocked, running, failed, completed, cancelled] = counts(&info.counts);
         let oldest = maybe_duration(info.oldest_ready_age_seconds);
         let settings = if info.configured { "own" } else { "default" };
-        [line(&info.job_type), pending, running, failed, completed, cancelled, oldest, settings.to_owned()]
+        let name = line(&info.job_type);
+        [name, pending, blocked, running, failed, completed, cancelled, oldest, settings.to_owned()]
     });
-    let header =
-        ["TYPE", "PENDING", "RUNNING", "FAILED", "COMPLETED", "CANCELLED", "OLDEST READY", "SETTINGS"];
+    let header = [
+        "TYPE",
+        "PENDING",
+        "BLOCKED",
+        "RUNNING",
+        "FAILED",
+        "COMPLETED",
+        "CANCELLED",
+        "OLDEST READY",
+        "SETTINGS",
+    ];
     show::print(&table(header, rows.collect(), "no types"))?;
     Ok(rest(&[], answer.value.next.as_deref()))
 }
@@ -180,6 +206,10 @@ impl Set {
             queues: self.queues.or(before.queues),
             priority_ceiling: self.priority_ceiling.or(before.priority_ceiling),
             payload_max_bytes: self.payload_max_bytes.or(before.payload_max_bytes),
+            limits: self.limits.or(before.limits),
+            fair_key: self.fair_key.or(before.fair_key),
+            ordering_key: self.ordering_key.or(before.ordering_key),
+            on_head_failure: self.on_head_failure.or(before.on_head_failure),
         };
         for (_, unset) in UNSET.iter().filter(|(name, _)| self.unset.iter().any(|given| given == name)) {
             unset(&mut settings);
@@ -201,9 +231,9 @@ async fn current(client: &Client, name: &str) -> Result<TypeSettings, Error> {
 fn view(info: &TypeInfo) -> String {
     let settings = &info.settings;
     let length = |length: Option<Seconds>| length.map(duration);
-    let [pending, running, failed, completed, cancelled] = counts(&info.counts);
+    let [pending, blocked, running, failed, completed, cancelled] = counts(&info.counts);
     let jobs = format!(
-        "{pending} pending, {running} running, {failed} failed, {completed} completed, {cancelled} cancelled"
+        "{pending} pending ({blocked} blocked), {running} running, {failed} failed, {completed} completed, {cancelled} cancelled"
     );
     let none = (!info.configured).then(|| "none of its own; the server's defaults hold".to_owned());
     list(vec![
@@ -217,6 +247,10 @@ fn view(info: &TypeInfo) -> String {
         ("allowed queues", settings.queues.as_ref().map(|names| names.join(", "))),
         ("priority ceiling", settings.priority_ceiling.map(level)),
         ("payload", settings.payload_max_bytes.map(|bytes| format!("at most {bytes} bytes"))),
+        ("limits", settings.limits.as_ref().map(|names| line(&names.join(", ")))),
+        ("fair key", settings.fair_key.as_deref().map(line)),
+        ("ordering key", settings.ordering_key.as_deref().map(line)),
+        ("if the head fails", settings.on_head_failure.map(|what| what.to_string())),
         ("max retries", settings.max_retries.map(|retries| retries.to_string())),
         ("max lease losses", settings.max_lease_losses.map(|losses| losses.to_string())),
         ("lease", length(settings.lease_seconds)),

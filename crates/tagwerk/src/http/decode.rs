@@ -213,6 +213,10 @@ pub(super) fn type_settings(defaults: door::TypeDefaults) -> TypeSettings {
         queues: defaults.queues,
         priority_ceiling: defaults.priority_ceiling.and_then(Priority::from_value),
         payload_max_bytes: defaults.payload_max_bytes,
+        limits: defaults.limits.iter().map(|text| LimitRef::parse(text)).collect(),
+        fair_key: defaults.fair_key,
+        ordering_key: defaults.ordering_key.map(Into::into),
+        on_head_failure: defaults.on_head_failure.map(on_head_failure),
     }
 }
 

@@ -7,6 +7,7 @@ use axum::body::HttpBody;
 use axum::extract::{Request, State};
 use http::StatusCode;
 use tagwerk_api::answer::{LimitDeleted, LimitInfo, LimitList, LimitUse};
+use tagwerk_api::door::Door;
 use tagwerk_api::problem::Code;
 use tagwerk_api::request::{LimitSettings, RateSettings};
 use tagwerk_api::{LimitClosed, Seconds};
@@ -14,7 +15,7 @@ use tagwerk_core::gate::{self, Room, room};
 use tagwerk_core::{Timestamp, limits};
 use tagwerk_engine::command::{LimitAnswer, LimitCall, LimitState};
 use tagwerk_engine::query::{Closed, closed};
-use tagwerk_engine::row::{self, Lane};
+use tagwerk_engine::row::{self, Lane, LimitRef};
 
 use super::ask::ask;
 use super::overview::page;
@@ -74,6 +75,15 @@ pub(super) async fn delete(
     reply::json(StatusCode::OK, &LimitDeleted { name, deleted: true })
 }
 
+/// `POST /limits/{name}/open`
+pub(super) async fn open(State(app): Shared, PathText(name): PathText, _: NoQuery, sent: Sent) -> Answer {
+    app.door.limit_name(&name)?;
+    let partition = sent.decode(&app, Door::open_limit).await?.unwrap_or_default();
+    let found = states(&app, LimitCall::Open(LimitRef { name, partition })).await?.pop();
+    let found = found.ok_or_else(|| Refused::of(Code::InternalError))?;
+    reply::large_json(StatusCode::OK, move || info(found)).await
+}
+
 /// The limits of a lane, as they stand now.
 pub(super) async fn of_lane(app: &App, lane: &Lane) -> Result<Vec<LimitState>, Refused> {
     let mut found = Vec::new();
@@ -109,10 +119,11 @@ fn info(state: LimitState) -> LimitInfo {
     let LimitState { row, mut uses, at } = state;
     let running = uses.iter().map(|of| u64::from(of.running)).sum();
     let partitions = uses.len() as u64;
+    let throttled = uses.iter().filter(|of| of.hold_until.is_some_and(|until| until > at)).count() as u64;
     uses.sort_by_key(|of| Reverse(of.running));
     uses.truncate(limits::LIMIT_USES_SHOWN);
     let uses = Some(uses.into_iter().map(|of| shown(&row.settings, of, at)).collect());
-    LimitInfo { name: row.name, settings: settings(&row.settings), running, partitions, uses }
+    LimitInfo { name: row.name, settings: settings(&row.settings), running, partitions, throttled, uses }
 }
 
 fn settings(of: &gate::LimitSettings) -> LimitSettings {

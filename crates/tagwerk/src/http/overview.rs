@@ -8,9 +8,10 @@ use tagwerk_api::answer::{
     CommitStats, Counts, ServiceStats, Stats, StoreStats, Totals, WorkerInfo, WorkerJob, WorkerList,
 };
 use tagwerk_api::query::NamesQuery;
-use tagwerk_core::limits;
+use tagwerk_core::{Timestamp, limits};
 use tagwerk_engine::Vitals;
 use tagwerk_engine::query::{self, Overview, WorkerView};
+use tagwerk_engine::registry::WorkerSeen;
 use tagwerk_engine::row::{Counter, JobRow, Tally};
 use tagwerk_engine::store::StoreFacts;
 
@@ -41,6 +42,7 @@ pub(super) const fn counts(tally: &Tally) -> Counts {
     Counts {
         enqueued: tally.get(Counter::Enqueued),
         pending: tally.get(Counter::Pending),
+        blocked: tally.get(Counter::Blocked),
         running: tally.get(Counter::Running),
         completed: tally.get(Counter::Completed),
         failed: tally.get(Counter::Failed),
@@ -78,12 +80,16 @@ pub(super) async fn workers(State(app): Shared, Query(query): Query) -> Answer {
 }
 
 fn worker(seen: WorkerView) -> WorkerInfo {
-    let last_seen_at = seen.seen.as_ref().map(|seen| view::time(seen.last_seen_at()));
+    let at = |told: fn(&WorkerSeen) -> Option<Timestamp>| seen.seen.as_ref().and_then(told).map(view::time);
+    let last_seen_at = at(|seen| Some(seen.last_seen_at()));
+    let (last_claim_at, last_report_at) = (at(|seen| seen.last_claim_at), at(|seen| seen.last_report_at));
     let (queues, types, version) =
         seen.seen.map_or((None, None, None), |seen| (seen.queues, seen.types, seen.agent));
     WorkerInfo {
         worker_id: seen.worker,
         last_seen_at,
+        last_claim_at,
+        last_report_at,
         queues,
         types,
         version,

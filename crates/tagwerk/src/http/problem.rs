@@ -129,8 +129,8 @@ pub(super) fn refusal(refusal: Refusal) -> Problem {
         }
         Refusal::UnknownLimit { name, known } => unknown_limit(&name, &known),
         Refusal::NoSuchLimit(_) => Problem::new(Code::LimitNotFound, detail),
-        Refusal::LimitInUse { waiting, running, .. } => {
-            let in_use = Some(Box::new(LimitJobs { waiting, running }));
+        Refusal::LimitInUse { waiting, running, types, .. } => {
+            let in_use = Some(Box::new(LimitJobs { waiting, running, types }));
             Problem { in_use, ..Problem::new(Code::LimitInUse, detail) }
         }
         Refusal::QueueFull { .. } => Problem::new(Code::QueueFull, detail),

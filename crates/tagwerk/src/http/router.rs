@@ -59,6 +59,7 @@ routes! {
     get    "/limits/{name}"         => limits::get;
     put    "/limits/{name}"         => limits::put;
     delete "/limits/{name}"         => limits::delete;
+    post   "/limits/{name}/open"    => limits::open;
     get    "/queues"                => queues::list;
     get    "/queues/{queue}"        => queues::get;
     put    "/queues/{queue}"        => queues::put;

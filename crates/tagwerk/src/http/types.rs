@@ -66,7 +66,7 @@ pub(super) async fn delete(
 /// Writes settings; says whether there were any before.
 async fn write(app: &App, kind: &str, settings: Option<TypeSettings>) -> Result<bool, Refused> {
     let command = PutType { kind: kind.to_owned(), settings };
-    let before = ask(|reply| app.engine.put_type(command, reply)).await?;
+    let before = ask(|reply| app.engine.put_type(command, reply)).await??;
     app.reload_owners().await?;
     Ok(before)
 }

@@ -213,7 +213,15 @@ pub(super) fn type_settings(settings: row::TypeSettings) -> TypeSettings {
         queues: settings.queues,
         priority_ceiling: settings.priority_ceiling.map(level),
         payload_max_bytes: settings.payload_max_bytes,
+        limits: limit_names(&settings.limits),
+        fair_key: settings.fair_key,
+        ordering_key: settings.ordering_key.map(|key| key.to_string()),
+        on_head_failure: settings.on_head_failure.map(names::on_head_failure),
     }
+}
+
+fn limit_names(limits: &[row::LimitRef]) -> Option<Vec<String>> {
+    (!limits.is_empty()).then(|| limits.iter().map(ToString::to_string).collect())
 }
 
 const fn level(priority: Priority) -> tagwerk_api::request::Priority {

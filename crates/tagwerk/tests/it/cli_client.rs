@@ -9,8 +9,8 @@ use tagwerk_client::api::query::{AttemptsQuery, DeleteQuery, JobsQuery, NamesQue
 use tagwerk_client::api::request::{
     BulkClaimRequest, BulkEnqueueRequest, BulkHeartbeatRequest, CancelRequest, CheckpointRequest,
     ClaimRequest, CompleteRequest, DiscardRequest, DrainRequest, EnqueueRequest, FailRequest,
-    ForceFailRequest, HeartbeatRequest, HeldLease, LimitSettings, PauseRequest, Progress, QueueSettings,
-    ReleaseRequest, ReportBulkRequest, ReportEntry, ResumeRequest, RetryRequest, TypeSettings,
+    ForceFailRequest, HeartbeatRequest, HeldLease, LimitSettings, OpenLimitRequest, PauseRequest, Progress,
+    QueueSettings, ReleaseRequest, ReportBulkRequest, ReportEntry, ResumeRequest, RetryRequest, TypeSettings,
     UnblockRequest,
 };
 use tagwerk_client::api::{ErrorClass, Json, LeaseToken, ReportOutcome, Seconds, Status};
@@ -148,6 +148,8 @@ async fn operators() {
     assert_eq!((limit.name.as_str(), limit.settings), ("crm", bounds));
     assert_eq!(client.limit("crm").await.expect("the limit").value, limit);
     assert_eq!(client.limits(&NamesQuery::default()).await.expect("a page").value.limits.len(), 1);
+    let open = OpenLimitRequest { partition: Some("tenant-42".to_owned()) };
+    assert_eq!(client.open_limit("crm", &open).await.expect("the limit").value.throttled, 0);
     assert!(client.delete_limit("crm").await.expect("it is gone").value.deleted);
     let missing = client.job(999).await.expect_err("no such job");
     assert!(matches!(missing, Error::Problem { .. }) && missing.code() == Some(Code::JobNotFound));
@@ -242,6 +244,7 @@ const CALLS: &[&str] = &[
     "post /jobs/{id}/release",
     "post /jobs/{id}/retry",
     "post /jobs/{id}/unblock",
+    "post /limits/{name}/open",
     "put /limits/{name}",
     "put /types/{type}",
 ];

@@ -25,8 +25,8 @@ fn a_limit_is_made_shown_changed_and_deleted() {
     let mut client = server.client();
     client.get("/limits/crm").problem(404, "limit-not-found");
     let made = put(&mut client, "/limits/crm", &json!({"max_running": 3})).expect(201);
-    let expected =
-        json!({"name": "crm", "max_running": 3, "rate": null, "running": 0, "partitions": 0, "uses": []});
+    let expected = json!({"name": "crm", "max_running": 3, "rate": null, "running": 0, "partitions": 0, "throttled": 0,
+        "uses": []});
     assert_eq!(made, expected);
     assert_eq!(put(&mut client, "/limits/crm", &made).expect(200), made, "what is shown can be sent back");
     let rate = json!({"count": 20, "per_seconds": 0.5});
@@ -101,6 +101,98 @@ fn limits_may_be_made_by_the_jobs_that_name_them() {
     assert!(nothing_in(&mut client, "q"), "the bound holds for those that came before it");
 }
 
+/// A limit comes into being with a job that is accepted, and not with one that is refused.
+#[test]
+fn a_refused_job_leaves_no_limit_behind() {
+    let server = Server::with(Options::default().set("limits.create_on_use=true"));
+    let mut client = server.client();
+    put(&mut client, "/types/small", &json!({"payload_max_bytes": 8})).expect(200);
+    put(&mut client, "/queues/shut", &json!({})).expect(200);
+    client.post("/queues/shut/drain", &json!({})).expect(200);
+    let large = json!({"type": "small", "payload": "much too large", "limits": ["a"]});
+    client.post("/jobs", &large).problem(422, "payload-too-large");
+    client.post("/jobs", &limited("shut", &["b"])).problem(503, "queue-draining");
+    let atomic = json!({"atomic": true, "jobs": [limited("q", &["c"]), large]});
+    client.post("/jobs/bulk", &atomic).expect(200);
+    assert_eq!(client.get("/limits").expect(200)["limits"], json!([]));
+    let each = json!({"jobs": [limited("q", &["d"]), large, limited("q", &["d:x"])]});
+    client.post("/jobs/bulk", &each).expect(200);
+    let limits = client.get("/limits").expect(200)["limits"].clone();
+    assert_eq!(
+        limits.as_array().map(|all| all.iter().map(|one| text(&one["name"]).to_owned()).collect()),
+        Some(vec!["d".to_owned()])
+    );
+}
+
+/// What cannot be meant is refused with its field and a sentence, and leaves nothing behind.
+#[test]
+fn nonsense_about_limits_is_refused_with_what_is_wrong() {
+    let server = Server::start();
+    let mut client = server.client();
+    put(&mut client, "/limits/crm", &json!({"max_running": 1})).expect(201);
+    let (long, name) = ("x".repeat(129), "n".repeat(65));
+    for (settings, field, detail) in [
+        (json!({"max_running": 0}), "max_running", "max_running: must be between 1 and 1000000"),
+        (json!({"max_running": -1}), "max_running", "max_running: must be between 1 and 1000000"),
+        (
+            json!({"rate": {"count": 0, "per_seconds": 1}}),
+            "rate.count",
+            "rate.count: must be between 1 and 1000000",
+        ),
+        (
+            json!({"rate": {"count": -20, "per_seconds": 1}}),
+            "rate.count",
+            "rate.count: must be between 1 and 1000000",
+        ),
+        (
+            json!({"rate": {"count": 1, "per_seconds": 0}}),
+            "rate.per_seconds",
+            "rate.per_seconds: must be between 0.01 and 86400 seconds",
+        ),
+        (
+            json!({"rate": {"count": 1, "per_seconds": -1}}),
+            "rate.per_seconds",
+            "rate.per_seconds: must be between 0.01 and 86400 seconds",
+        ),
+        (json!({"rate": {"count": 1}}), "rate.per_seconds", "rate.per_seconds: is needed"),
+    ] {
+        let problem = put(&mut client, "/limits/crm", &settings).problem(422, "invalid-request");
+        assert_eq!((&problem["errors"][0]["field"], text(&problem["detail"])), (&json!(field), detail));
+    }
+    for (limits, field, says) in [
+        (json!([]), "limits", "empty"),
+        (json!(["crm:a", "crm:b", "crm:c"]), "limits", "at most 2"),
+        (json!(["crm:"]), "limits[0]", "the partition after the first colon"),
+        (json!([format!("crm:{long}")]), "limits[0]", "at most 128 are allowed"),
+        (json!(["crm:a\u{7}b"]), "limits[0]", "the partition after the first colon"),
+        (json!(["crm:a\nb"]), "limits[0]", "the partition after the first colon"),
+        (json!(["c r m"]), "limits[0]", "the name"),
+        (json!([name]), "limits[0]", "at most 64 are allowed"),
+        (json!("crm"), "limits", "array"),
+        (json!([7]), "limits[0]", "text"),
+    ] {
+        let job = json!({"type": "t", "limits": limits});
+        let problem = client.post("/jobs", &job).problem(422, "invalid-request");
+        assert_eq!(problem["errors"][0]["field"], field, "{problem}");
+        assert!(text(&problem["detail"]).contains(says), "{problem}");
+    }
+    let versionless = json!({"type": "t", "supersede": true, "subject": {"kind": "order", "id": "1"}});
+    let problem = client.post("/jobs", &versionless).problem(422, "invalid-request");
+    let said = "subject.version: is needed with `supersede`: it says which job is newer";
+    assert_eq!((&problem["errors"][0]["field"], text(&problem["detail"])), (&json!("subject.version"), said));
+    let unknown = client.post("/jobs", &limited("q", &["crn"])).problem(422, "unknown-limit");
+    assert_eq!(unknown["detail"], "limits names \"crn\", which is no limit here; did you mean \"crm\"?");
+    delete(&mut client, "/limits/crn").problem(404, "limit-not-found");
+    client.post("/limits/crn/open", &json!({})).problem(404, "limit-not-found");
+    client.post("/limits/crm/open", &json!({"partition": ""})).problem(422, "invalid-request");
+    client.post("/limits/crm:a/open", &json!({})).problem(422, "invalid-request");
+    // Nothing of it is there, and nothing is stuck.
+    assert_eq!(client.get("/stats").expect(200)["counts"]["enqueued"], 0);
+    enqueue(&mut client, &limited("q", &["crm:a"]));
+    take(&mut client, "w", "q").complete(&mut client);
+    delete(&mut client, "/limits/crm").expect(200);
+}
+
 #[test]
 fn a_limit_in_use_is_not_deleted_and_says_by_how_many() {
     let server = Server::start();
@@ -111,7 +203,9 @@ fn a_limit_in_use_is_not_deleted_and_says_by_how_many() {
     }
     let held = take(&mut client, "w", "q");
     let problem = delete(&mut client, "/limits/crm").problem(409, "limit-in-use");
-    assert_eq!(problem["in_use"], json!({"waiting": 2, "running": 1}));
+    assert_eq!(problem["in_use"], json!({"waiting": 2, "running": 1, "types": []}));
+    let said = "2 waiting or failed and 1 running jobs name limit crm; raise its bounds instead, or let them end first";
+    assert_eq!(problem["detail"], said);
     let shown = client.get("/limits/crm").expect(200);
     let used = json!({"partition": "a", "running": 1, "open": 0, "closed": "limit_full", "opens_at": null});
     assert_eq!((&shown["running"], &shown["uses"]), (&json!(1), &json!([used])));
@@ -185,6 +279,70 @@ fn a_failure_holds_back_a_limit_until_a_time_and_over_a_restart() {
     assert_eq!((next.id, take(&mut client, "w", "q").id), (second, first));
 }
 
+/// A worker that names no partition means the whole of it. Everybody can see that, and an operator can lift it.
+#[test]
+fn a_throttle_of_the_whole_limit_is_seen_and_lifted() {
+    let mut server = Server::start();
+    let mut client = server.client();
+    put(&mut client, "/limits/crm", &json!({"max_running": 5})).expect(201);
+    let [first, second, other] =
+        ["crm:a", "crm:a", "crm:b"].map(|limit| enqueue(&mut client, &limited("q", &[limit])));
+    let held = take(&mut client, "w", "q");
+    assert_eq!(held.id, first);
+    let said =
+        json!({"class": "permanent", "error": "503", "throttle": {"limit": "crm", "for_seconds": 600}});
+    held.call(&mut client, "fail", said).expect(200);
+    for _ in 0..2 {
+        assert!(nothing_in(&mut client, "q"), "no partition is open");
+        for waiting in [second, other] {
+            let found = reasons(&mut client, waiting);
+            assert_eq!(text(&found[0]["kind"]), "throttled", "{found:?}");
+        }
+        server.restart();
+        client = server.client();
+    }
+    let listed = client.get("/limits").expect(200)["limits"][0].clone();
+    assert_eq!(listed["throttled"], 3, "two partitions and the name alone: {listed}");
+    let shown = client.get("/limits/crm").expect(200);
+    let uses = shown["uses"].as_array().expect("uses");
+    assert!(uses.iter().all(|of| of["closed"] == "throttled" && of["opens_at"].is_string()), "{shown}");
+    let limits = |args: &[&str]| run(&server, &[&["limits"], args].concat());
+    let row: Vec<String> = limits(&["list"])
+        .expect(0)
+        .lines()
+        .nth(1)
+        .expect("a row")
+        .split_whitespace()
+        .map(str::to_owned)
+        .collect();
+    assert_eq!(row, ["crm", "0", "5", "-", "3", "3"]);
+    assert!(limits(&["show", "crm"]).expect(0).contains("throttled"));
+    // A claim that waits gets what is lifted.
+    let freed = std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| take(&mut server.client(), "w", "q"));
+        while client.get("/stats").expect(200)["commits"]["parked_claims"] != 1 {}
+        let opened = client.post("/limits/crm/open", &json!({})).expect(200);
+        assert_eq!(opened["throttled"], 0, "{opened}");
+        waiting.join().expect("a job")
+    });
+    assert_eq!(freed.id, second);
+    assert_eq!(take(&mut client, "w", "q").id, other);
+    // One partition by itself, at the command line.
+    freed
+        .call(
+            &mut client,
+            "fail",
+            json!({"throttle": {"limit": "crm:a", "for_seconds": 600}, "retry_after_seconds": 0}),
+        )
+        .expect(200);
+    assert!(nothing_in(&mut client, "q"));
+    limits(&["open", "crm:b"]).expect(0);
+    assert!(nothing_in(&mut client, "q"));
+    assert_eq!(limits(&["open", "crm:a", "--json"]).json()["throttled"], 0);
+    assert_eq!(take(&mut client, "w", "q").id, second);
+    assert!(limits(&["open", "nope"]).fails(1).contains("tagwerk limits list"));
+}
+
 #[test]
 fn a_throttle_of_a_limit_that_there_is_not_loses_no_report() {
     let server = Server::start();
@@ -216,7 +374,7 @@ fn the_command_line_makes_shows_and_deletes_limits() {
     take(&mut server.client(), "w", "default");
     let listed = limits(&["list"]);
     let row: Vec<&str> = listed.expect(0).lines().nth(1).expect("a row").split_whitespace().collect();
-    assert_eq!(row, ["crm", "1", "2", "-", "1"]);
+    assert_eq!(row, ["crm", "1", "2", "-", "1", "-"]);
     let shown = limits(&["show", "crm"]);
     assert!(shown.expect(0).contains("tenant-42"), "{shown:?}");
     assert!(limits(&["delete", "crm"]).fails(1).contains("1 running"), "a limit in use");

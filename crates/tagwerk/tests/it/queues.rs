@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::server::Server;
-use crate::support::{id_of, in_parallel};
+use crate::support::dice::Dice;
+use crate::support::{id_of, in_parallel, setting};
 
 fn say(server: &Server, call: &str, body: &Value) -> Value {
     server.post(&format!("/queues/mail/{call}"), body).expect(200)
@@ -117,6 +118,51 @@ fn f095_f096_a_pause_survives_kill_9_and_holds_for_rescue_and_retry() {
         waits.join().expect("no panic")
     });
     assert_eq!(waiting["status"], "running");
+}
+
+/// Resume after a pause was ignored now and then; the worker stayed paused for good.
+#[test]
+fn f098_pause_and_resume_from_two_sides_end_as_the_last_says() {
+    let server = Server::start();
+    let calls = setting("TAGWERK_PAUSES", 300);
+    let sides = ["crm down", "deploy"];
+    in_parallel(
+        (2, &sides),
+        || server.client(),
+        |client, reason| {
+            let mut dice = Dice::new(98, u64::try_from(reason.len()).expect("short"));
+            let mut is_paused = false;
+            for _ in 0..calls {
+                let pause = dice.percent(50);
+                let call = if pause { "pause" } else { "resume" };
+                let answer = client.post(&format!("/queues/mail/{call}"), &json!({"reason": reason}));
+                // Nobody has paused it, or only the other side: then there is nothing of ours to lift.
+                let lifts_nothing = !pause && !is_paused;
+                assert!(answer.status == 200 || (lifts_nothing && answer.status == 409), "{answer:?}");
+                is_paused = pause;
+                let shown = client.get("/queues/mail").expect(200)["paused"].clone();
+                let ours = shown.as_array().expect("reasons").iter().any(|one| one["reason"] == *reason);
+                assert_eq!(ours, is_paused, "what was answered is so: {shown}");
+            }
+            if is_paused {
+                client.post("/queues/mail/resume", &json!({"reason": reason})).expect(200);
+            }
+        },
+    );
+    assert_eq!(server.get("/queues/mail").expect(200)["paused"], json!([]));
+    // It runs, for those who ask and for those who wait.
+    server.post("/jobs", &mail()).expect(201);
+    assert_eq!(claim(&server)["status"], "running");
+    let waiting = std::thread::scope(|scope| {
+        let waits = scope.spawn(|| {
+            let wish = json!({"worker_id": "w", "queues": ["mail"], "wait_seconds": 50});
+            server.post("/jobs/claim", &wish).expect(200)
+        });
+        while server.get("/stats").expect(200)["commits"]["parked_claims"] != 1 {}
+        server.post("/jobs", &mail()).expect(201);
+        waits.join().expect("an answer")
+    });
+    assert_eq!(waiting["created_at"], waiting["claimed_at"], "in the transaction of its enqueue");
 }
 
 #[test]

@@ -180,6 +180,25 @@ impl Server {
         self.start_again();
     }
 
+    /// Processor time that its threads have used so far, in microseconds.
+    pub(crate) fn cpu_us(&self) -> u64 {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.pid())).expect("its threads");
+        // `ns-on-cpu ns-waiting slices`; a thread that has just ended has no figures any more.
+        let of = |task: std::io::Result<std::fs::DirEntry>| {
+            let figures =
+                task.and_then(|task| std::fs::read_to_string(task.path().join("schedstat"))).ok()?;
+            figures.split_whitespace().next()?.parse::<u64>().ok()
+        };
+        tasks.filter_map(of).sum::<u64>() / 1_000
+    }
+
+    /// The most memory that it has had so far.
+    pub(crate) fn memory_kib(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).expect("its figures");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a peak");
+        line.split_whitespace().next().and_then(|kib| kib.parse().ok()).expect("a number")
+    }
+
     /// Sends a signal, `TERM`, and does not wait.
     pub(crate) fn signal(&self, name: &str) {
         let kill = format!("kill -{name} {}", self.pid());

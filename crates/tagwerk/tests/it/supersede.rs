@@ -175,3 +175,30 @@ fn whoever_comes_first_of_many_producers_only_the_highest_version_waits() {
     let other = json!({"type": "sync", "queue": "q", "subject": {"kind": "order", "id": "x", "version": 1}});
     assert_eq!(enqueue_all(&mut client, &[other.clone(), other]).len(), 2, "who does not ask is left alone");
 }
+
+/// As many as one call can bring. The newer one costs a part of what they cost, its memory does not grow with them, and nobody
+/// gets one of them beside it.
+#[test]
+fn ten_thousand_older_jobs_are_superseded_by_one_call() {
+    const OLDER: usize = 10_000;
+    let server = Server::start();
+    let mut client = server.client();
+    let before = server.cpu_us();
+    let ids = enqueue_all(&mut client, &vec![version(1); OLDER]);
+    let brought = server.cpu_us() - before;
+    let memory = server.memory_kib();
+    let before = server.cpu_us();
+    let newer = enqueue(&mut client, &version(2));
+    let ended = server.cpu_us() - before;
+    assert!(ended < brought * 2, "{ended} µs to supersede what took {brought} µs to bring");
+    let grown = server.memory_kib() - memory;
+    assert!(grown < 32 * 1024, "{grown} KiB more");
+    let counts = client.get("/stats").expect(200)["counts"].clone();
+    assert_eq!((&counts["cancelled"], &counts["pending"]), (&json!(OLDER), &json!(1)));
+    for id in [ids[0], ids[OLDER / 2], ids[OLDER - 1]] {
+        let old = job(&mut client, id);
+        assert_eq!((&old["status"], &old["superseded_by"]), (&json!("cancelled"), &json!(newer)));
+    }
+    assert_eq!(take(&mut client, "w", "q").id, newer);
+    assert!(nothing_in(&mut client, "q"));
+}

@@ -9,13 +9,21 @@ use crate::answer::{
     WorkerJob, WorkerList,
 };
 use crate::request::{
-    DrainRequest, LimitSettings, PauseRequest, Priority, QueueSettings, RateSettings, Reserve, ResumeRequest,
-    TypeSettings,
+    DrainRequest, LimitSettings, OpenLimitRequest, PauseRequest, Priority, QueueSettings, RateSettings,
+    Reserve, ResumeRequest, TypeSettings,
 };
 use crate::{LimitClosed, PriorityLabel, Seconds};
 
-const COUNTS: Counts =
-    Counts { enqueued: 120, pending: 4, running: 2, completed: 100, failed: 1, cancelled: 3, pruned: 10 };
+const COUNTS: Counts = Counts {
+    enqueued: 120,
+    pending: 4,
+    blocked: 1,
+    running: 2,
+    completed: 100,
+    failed: 1,
+    cancelled: 3,
+    pruned: 10,
+};
 
 fn typeinfo(settings: Option<TypeSettings>) -> TypeInfo {
     TypeInfo {
@@ -49,7 +57,7 @@ fn limit(uses: Option<Vec<LimitUse>>) -> LimitInfo {
     let settings = LimitSettings { rate, ..limit_bounds() };
     let is_new = uses.as_ref().is_some_and(Vec::is_empty);
     let (running, partitions) = if is_new { (0, 0) } else { (5, 1) };
-    LimitInfo { name: "crm".to_owned(), settings, running, partitions, uses }
+    LimitInfo { name: "crm".to_owned(), settings, running, partitions, throttled: 0, uses }
 }
 
 pub(in crate::openapi) fn limit_settings() -> Value {
@@ -69,6 +77,10 @@ pub(in crate::openapi) fn limit_info() -> Value {
 
 pub(in crate::openapi) fn limit_info_new() -> Value {
     value(&limit(Some(Vec::new())))
+}
+
+pub(in crate::openapi) fn open_limit() -> Value {
+    value(&OpenLimitRequest { partition: Some("tenant-42".to_owned()) })
 }
 
 pub(in crate::openapi) fn limit_list() -> Value {
@@ -138,6 +150,8 @@ pub(in crate::openapi) fn worker_list() -> Value {
     let worker = WorkerInfo {
         worker_id: worker(),
         last_seen_at: Some(at(31)),
+        last_claim_at: Some(at(31)),
+        last_report_at: Some(at(30)),
         queues: Some(vec!["mail".to_owned()]),
         types: None,
         version: Some("tagwerk/0.1.0".to_owned()),

@@ -326,6 +326,54 @@ pub fn a_held_limit_is_closed_until_then(bench: &mut dyn Bench) {
     assert_eq!(ids(&write(bench, |tx| take(tx, at(4_000), wish(&all(), 5)))), added[..1]);
 }
 
+/// A limit that is held without a partition is closed with all of them, also with those that come later, over a reopen.
+pub fn a_limit_held_as_a_whole_holds_its_partitions(bench: &mut dyn Bench) {
+    set(bench, "crm", &slots(5));
+    set(bench, "api", &slots(5));
+    let early = add_all(bench, &[job().limit("crm:a"), job().limit("api:a"), job().limit("crm")]);
+    write(bench, |tx| {
+        tx.hold_limit(&LimitRef::parse("crm"), at(4_000)).expect("it is held");
+        tx.hold_limit(&LimitRef::parse("crm:a"), at(5_000)).expect("it is held");
+    });
+    bench.reopen();
+    let late = add_all(bench, &[job().limit("crm:b")]);
+    let (taken, due) = write(bench, |tx| {
+        let taken = ids(&take(tx, at(10), wish(&all(), 5)));
+        (taken, tx.next_due(at(10), &all()).expect("it is read"))
+    });
+    assert_eq!((taken, due), (vec![early[1]], Some(at(4_000))));
+    let uses = write(bench, |tx| tx.limit_use("crm").expect("it is read"));
+    let uses: Vec<_> = uses.iter().map(|of| (of.limit.partition.as_str(), of.hold_until)).collect();
+    assert_eq!(uses, [("", Some(at(4_000))), ("a", Some(at(5_000))), ("b", Some(at(4_000)))]);
+    assert_eq!(write(bench, |tx| take(tx, at(3_999), wish(&all(), 5))), []);
+    assert_eq!(ids(&write(bench, |tx| take(tx, at(4_000), wish(&all(), 5)))), [early[2], late[0]]);
+    assert_eq!(ids(&write(bench, |tx| take(tx, at(5_000), wish(&all(), 5)))), [early[0]]);
+}
+
+/// What was held is opened again: a partition by itself, or a limit with all of its own. A rollback opens nothing.
+pub fn a_held_limit_can_be_opened(bench: &mut dyn Bench) {
+    set(bench, "crm", &slots(5));
+    let open = |tx: &mut dyn Tx, name: &str| tx.open_limit(&LimitRef::parse(name)).expect("it is opened");
+    let added = add_all(bench, &[job().limit("crm:a"), job().limit("crm:b"), job().limit("crm:c")]);
+    assert!(!write(bench, |tx| open(tx, "crm")), "there was nothing to open");
+    write(bench, |tx| {
+        for name in ["crm:a", "crm:b", "crm"] {
+            tx.hold_limit(&LimitRef::parse(name), at(4_000)).expect("it is held");
+        }
+    });
+    assert_eq!(write(bench, |tx| take(tx, at(10), wish(&all(), 5))), []);
+    undo(bench, |tx| assert!(open(tx, "crm")));
+    assert_eq!(write(bench, |tx| take(tx, at(10), wish(&all(), 5))), [], "it was rolled back");
+    assert!(write(bench, |tx| open(tx, "crm:a")));
+    assert_eq!(write(bench, |tx| take(tx, at(10), wish(&all(), 5))), [], "the whole is closed still");
+    assert!(write(bench, |tx| open(tx, "crm")));
+    assert_eq!(ids(&write(bench, |tx| take(tx, at(10), wish(&all(), 5)))), added);
+    // One that comes later is open as well.
+    bench.reopen();
+    let late = add_all(bench, &[job().limit("crm:d")]);
+    assert_eq!(ids(&write(bench, |tx| take(tx, at(10), wish(&all(), 5)))), late);
+}
+
 /// Within a priority keys take turns, jobs without a key are a key of their own; a higher priority goes first.
 pub fn fair_keys_take_turns(bench: &mut dyn Bench) {
     let fair = |key: &str| job().fair(key);

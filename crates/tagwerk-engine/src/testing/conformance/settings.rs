@@ -1,11 +1,11 @@
 //! Settings of types, the mark of service, the last claims of queues.
 
 use tagwerk_core::idempotency::Scope;
-use tagwerk_core::{Jitter, OnUnknown, RetryOverrides, Timestamp};
+use tagwerk_core::{Jitter, OnHeadFailure, OnUnknown, RetryOverrides, Timestamp};
 
 use super::Bench;
 use super::steps::{at, priority, read, undo, write};
-use crate::row::TypeSettings;
+use crate::row::{LimitRef, TypeSettings};
 
 /// Settings with everything set.
 fn odd_settings(salt: i64) -> TypeSettings {
@@ -31,6 +31,10 @@ fn odd_settings(salt: i64) -> TypeSettings {
         queues: Some(vec![format!("queue-{salt}"), "Q.2_-".to_owned()]),
         priority_ceiling: Some(priority(43)),
         payload_max_bytes: Some(small + 9),
+        limits: vec![LimitRef::parse("api"), LimitRef::parse(&format!("crm:a b,c:{salt} ß"))],
+        fair_key: Some(format!("fair {salt}")),
+        ordering_key: Some(format!("order:{salt}").into()),
+        on_head_failure: Some(OnHeadFailure::Skip),
     }
 }
 

@@ -68,6 +68,30 @@ pub fn a_blocked_job_is_passed_over_until_its_turn(bench: &mut dyn Bench) {
     assert_eq!(stored(bench, third.job.id), Some(third));
 }
 
+/// Blocked rows are counted with the plain lane of their queue and type, whatever else makes them special.
+pub fn blocked_rows_are_counted_by_class(bench: &mut dyn Bench) {
+    let blocked = |bench: &mut dyn Bench| undo(bench, |tx| tx.blocked().expect("rows are counted"));
+    assert_eq!(blocked(bench), []);
+    let [first, second, third] = three(bench);
+    let limited = write(bench, |tx| {
+        let row = add_one(tx, job().limit("crm").ordered("k"));
+        block(tx, &row)
+    });
+    let other = write(bench, |tx| {
+        let row = add_one(tx, job().kind("other").ordered("k"));
+        block(tx, &row)
+    });
+    let mut expected = vec![(first.lane.clone(), 3), (other.lane.clone(), 1)];
+    expected.sort_by_key(|(lane, _)| lane.id);
+    let mut found = blocked(bench);
+    found.sort_by_key(|(lane, _)| lane.id);
+    assert_eq!(found, expected);
+    write(bench, |tx| put(tx, &second, &with_turn(&second)));
+    write(bench, |tx| tx.erase(&[third.job.id, other.job.id]).expect("they are erased"));
+    assert_eq!(blocked(bench), [(first.lane, 1)]);
+    drop(limited);
+}
+
 /// The guard of a change holds for a blocked job as for any other.
 pub fn a_turn_that_rolls_back_was_not_given(bench: &mut dyn Bench) {
     let [first, second, _] = three(bench);

@@ -7,7 +7,7 @@ use tagwerk_core::gate::{Room, Window, room};
 use tagwerk_core::{JobId, Timestamp};
 
 use super::state::State;
-use crate::row::{JobRow, LimitRef};
+use crate::row::{JobRow, LimitRef, LimitUse};
 use crate::store::{ClaimQuery, Filter};
 
 /// What is kept of a limit with its partition.
@@ -126,11 +126,38 @@ fn room_of(state: &State, limit: &LimitRef, (now, given): (Timestamp, &BTreeSet<
     let running =
         running_ids(state).filter(is_under).count() + given.iter().filter(|id| is_under(id)).count();
     let running = u32::try_from(running).expect("a test has few jobs");
-    room(settings, running, (&gate.window, gate.hold_until), now)
+    room(settings, running, (&gate.window, hold_until(state, limit)), now)
+}
+
+/// Until when a limit is held back, by itself or as a whole.
+pub(super) fn hold_until(state: &State, limit: &LimitRef) -> Option<Timestamp> {
+    let whole = LimitRef { name: limit.name.clone(), partition: String::new() };
+    let of = |limit: &LimitRef| state.gates.get(limit).and_then(|gate| gate.hold_until);
+    of(limit).max(of(&whole))
+}
+
+/// Takes holds back: of a partition, or of a limit with all of its own.
+pub(super) fn open(state: &mut State, limit: &LimitRef) -> bool {
+    let is_whole = limit.partition.is_empty();
+    let is_meant = |known: &LimitRef| known.name == limit.name && (is_whole || known == limit);
+    let gates = state.gates.iter_mut().filter(|(known, _)| is_meant(known));
+    gates.filter_map(|(_, gate)| gate.hold_until.take()).count() > 0
+}
+
+/// How a limit and its partitions are used.
+pub(super) fn uses(state: &State, name: &str) -> Vec<LimitUse> {
+    let of_name = state.gates.iter().filter(|(limit, _)| limit.name == name);
+    let used = |(limit, gate): (&LimitRef, &Gate)| LimitUse {
+        limit: limit.clone(),
+        running: running(state, limit),
+        window: gate.window.clone(),
+        hold_until: hold_until(state, limit),
+    };
+    of_name.map(used).collect()
 }
 
 /// Jobs that run under a limit.
-pub(super) fn running(state: &State, limit: &LimitRef) -> u32 {
+fn running(state: &State, limit: &LimitRef) -> u32 {
     let is_under = |id: &JobId| state.row(*id).is_some_and(|row| row.lane.limits().contains(limit));
     u32::try_from(running_ids(state).filter(is_under).count()).expect("a test has few jobs")
 }

@@ -247,6 +247,16 @@ impl State {
         counts.into_iter().map(|((id, status), n)| (lanes[&id].clone(), status, n)).collect()
     }
 
+    /// Blocked rows by class.
+    pub(super) fn blocked(&self) -> Vec<(Lane, i64)> {
+        let mut counts = BTreeMap::new();
+        for (_, record) in self.jobs.iter().filter(|(_, record)| record.row.is_blocked()) {
+            *counts.entry(record.row.lane.class).or_default() += 1;
+        }
+        let lanes = self.lanes_by_id();
+        counts.into_iter().map(|(id, n)| (lanes[&id].clone(), n)).collect()
+    }
+
     /// Pending rows in claim order. Damaged ones are passed over.
     pub(super) fn in_claim_order(&self) -> impl Iterator<Item = &JobRow> {
         self.readable(self.pending.iter().map(|((_, _, id), ())| *id))

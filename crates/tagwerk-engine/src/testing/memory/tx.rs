@@ -87,14 +87,7 @@ impl Tx for MemoryTx<'_> {
 
     fn limit_use(&mut self, name: &str) -> StoreResult<Vec<LimitUse>> {
         self.reach(Point::Method("limit_use"))?;
-        let of_name = self.state.gates.iter().filter(|(limit, _)| limit.name == name);
-        let of_name = of_name.map(|(limit, gate)| LimitUse {
-            limit: limit.clone(),
-            running: gates::running(&self.state, limit),
-            window: gate.window.clone(),
-            hold_until: gate.hold_until,
-        });
-        Ok(of_name.collect())
+        Ok(gates::uses(&self.state, name))
     }
 
     fn limit_jobs(&mut self, name: &str) -> StoreResult<(u64, u64)> {
@@ -116,6 +109,11 @@ impl Tx for MemoryTx<'_> {
         let gate = self.state.gates.entry(limit.clone()).or_default();
         gate.hold_until = gate.hold_until.max(Some(until));
         Ok(())
+    }
+
+    fn open_limit(&mut self, limit: &LimitRef) -> StoreResult<bool> {
+        self.reach(Point::Method("open_limit"))?;
+        Ok(gates::open(&mut self.state, limit))
     }
 
     fn next_ids(&mut self, n: usize) -> StoreResult<JobId> {
@@ -337,6 +335,11 @@ impl Tx for MemoryTx<'_> {
     fn counts(&mut self) -> StoreResult<Vec<(Lane, Status, i64)>> {
         self.reach(Point::Method("counts"))?;
         Ok(self.state.counts())
+    }
+
+    fn blocked(&mut self) -> StoreResult<Vec<(Lane, i64)>> {
+        self.reach(Point::Method("blocked"))?;
+        Ok(self.state.blocked())
     }
 
     fn add_ledger(&mut self, deltas: &[(LaneId, Tally)]) -> StoreResult<()> {

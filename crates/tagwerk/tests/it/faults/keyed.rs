@@ -2,10 +2,11 @@
 
 use serde_json::{Value, json};
 
+use crate::cli_ran::{Ran, run};
 use crate::client::Client;
 use crate::server::Server;
 use crate::support::{
-    at_once, claim, claim_all, enqueue, enqueue_all, in_parallel, job, nothing_in, settled, take,
+    at_once, claim, claim_all, delete, enqueue, enqueue_all, in_parallel, job, nothing_in, settled, take,
     take_briefly, text,
 };
 
@@ -132,6 +133,120 @@ fn f094_a_forced_end_frees_job_and_key_in_one_call() {
     client.post(&format!("/jobs/{c}/discard"), &reason).expect(200);
     let next = claim(&mut client, &json!({"worker_id": "w", "queues": ["q"]})).expect("the next job");
     assert_eq!(next.id, d);
+}
+
+/// Cancel worked in some states only, and a job could not be deleted in any way. Whatever state a job is in, behind a key or a
+/// limit or as its holder, it goes in one call, and slot and key are free with the answer.
+#[test]
+fn f099_f100_a_cancelled_or_deleted_job_frees_its_key_and_its_slot_at_once() {
+    let server = Server::start();
+    let mut client = server.client();
+    server.put("/limits/crm", &json!({"max_running": 1})).expect(201);
+    let end = |client: &mut Client, how: &str, id: i64| match how {
+        "cancel" => client.post(&format!("/jobs/{id}/cancel"), &json!({"reason": "not needed"})).expect(200),
+        _ => delete(client, &format!("/jobs/{id}")).expect(200),
+    };
+    for how in ["cancel", "delete"] {
+        for fields in [json!({"ordering_key": "k"}), json!({"limits": ["crm"]})] {
+            let mut job_of = json!({"type": "t", "queue": "q"});
+            job_of.as_object_mut().expect("an object").extend(fields.as_object().expect("fields").clone());
+            let [running, waiting, next, last] = [(); 4].map(|()| enqueue(&mut client, &job_of));
+            let held = take(&mut client, "w", "q");
+            assert_eq!(held.id, running);
+            assert!(nothing_in(&mut client, "q"), "{how} {fields}");
+            // Blocked by the key, or by the limit.
+            end(&mut client, how, waiting);
+            // The one that runs.
+            end(&mut client, how, running);
+            assert_eq!(held.heartbeat(&mut client).status, if how == "cancel" { 409 } else { 404 });
+            let wish = json!({"worker_id": "w", "queues": ["q"], "lease_seconds": 300});
+            let held = claim(&mut client, &wish).unwrap_or_else(|| panic!("{how} {fields}: not free"));
+            assert_eq!(held.id, next, "{how} {fields}");
+            // Waiting for its retry, at the head of its key, it does not have it any more either.
+            held.call(&mut client, "fail", json!({"retry_after_seconds": 3_600})).expect(200);
+            end(&mut client, how, next);
+            let held = claim(&mut client, &wish).unwrap_or_else(|| panic!("{how} {fields}: not free"));
+            assert_eq!(held.id, last, "{how} {fields}");
+            held.complete(&mut client);
+            if how == "delete" {
+                end(&mut client, how, last);
+            } else {
+                client.post(&format!("/jobs/{last}/cancel"), &json!({})).problem(409, "already-completed");
+            }
+        }
+    }
+    // A head in review, which holds back those behind it.
+    let keyed = keyed("block", &json!({"max_retries": 0}));
+    let [head, next] = [(); 2].map(|()| enqueue(&mut client, &keyed));
+    take(&mut client, "w", "q").fail(&mut client, "permanent");
+    client.post(&format!("/jobs/{head}/cancel"), &json!({})).problem(409, "use-discard");
+    assert!(nothing_in(&mut client, "q"));
+    delete(&mut client, &format!("/jobs/{head}")).expect(200);
+    assert_eq!(take(&mut client, "w", "q").id, next);
+}
+
+/// Who waits for another job of its key is counted wherever jobs are, and who holds them back says how many; at the command
+/// line as well, where one call lets them go on.
+#[test]
+fn blocked_jobs_are_counted_and_unblocked_at_the_command_line() {
+    let server = Server::start();
+    let mut client = server.client();
+    let keyed = keyed("block", &json!({"max_retries": 0}));
+    let ids = enqueue_all(&mut client, &vec![keyed.clone(); 13]);
+    enqueue(&mut client, &json!({"type": "t", "queue": "q"}));
+    let blocked = |client: &mut Client| {
+        let metrics = client.get("/metrics").text().to_owned();
+        let gauge =
+            metrics.lines().find_map(|line| line.strip_prefix("tagwerk_queue_blocked_jobs{queue=\"q\"} "));
+        let gauge: i64 = gauge.and_then(|n| n.parse().ok()).unwrap_or_else(|| panic!("{metrics}"));
+        let shown = [
+            client.get("/stats").expect(200)["counts"]["blocked"].clone(),
+            client.get("/queues/q").expect(200)["counts"]["blocked"].clone(),
+            client.get("/queues").expect(200)["queues"][0]["counts"]["blocked"].clone(),
+            client.get("/types/t").expect(200)["counts"]["blocked"].clone(),
+        ];
+        assert!(shown.iter().all(|n| *n == gauge), "{shown:?} and {gauge}");
+        gauge
+    };
+    assert_eq!(blocked(&mut client), 12);
+    take(&mut client, "w", "q").fail(&mut client, "permanent");
+    assert_eq!(blocked(&mut client), 12, "it holds them back");
+    let tagwerk = |args: &[&str]| run(&server, args);
+    let cell = |ran: &Ran, column: &str| {
+        let (head, row) = ran.expect(0).split_once('\n').expect("a row");
+        let at = head.find(column).unwrap_or_else(|| panic!("{head}"));
+        row.lines()
+            .next()
+            .and_then(|row| row.get(at..))
+            .map(|rest| rest.split("  ").next().expect("a cell").to_owned())
+    };
+    assert_eq!(cell(&tagwerk(&["queues"]), "BLOCKED").as_deref(), Some("12"));
+    assert_eq!(cell(&tagwerk(&["types", "list"]), "BLOCKED").as_deref(), Some("12"));
+    assert_eq!(cell(&tagwerk(&["review", "list"]), "BLOCKS").as_deref(), Some("12 jobs"));
+    for args in [&["stats"][..], &["queues", "show", "q"], &["types", "show", "t"]] {
+        let shown = tagwerk(args);
+        assert!(shown.expect(0).contains("13 pending (12 blocked)"), "{args:?}: {shown:?}");
+    }
+    // The call that lets them go on.
+    let head = ids[0].to_string();
+    assert!(tagwerk(&["jobs", "unblock", &head]).fails(2).contains("--reason"));
+    let stale = tagwerk(&["jobs", "unblock", &head, "--reason", "r", "--seen-version", "1"]);
+    assert!(stale.code == Some(1) && stale.stderr.contains("version-changed"), "{stale:?}");
+    assert_eq!(blocked(&mut client), 12);
+    let done = tagwerk(&["jobs", "unblock", &head, "--reason", "done by hand", "--json"]).json();
+    assert_eq!(
+        (&done["id"], &done["status"], &done["blocks"]),
+        (&json!(ids[0]), &json!("failed"), &json!(null))
+    );
+    assert_eq!(blocked(&mut client), 11, "the next one has its turn");
+    assert_eq!(cell(&tagwerk(&["review", "list"]), "BLOCKS").as_deref(), Some("-"));
+    let twice = tagwerk(&["jobs", "unblock", &head, "--reason", "again"]);
+    assert!(twice.code == Some(1) && twice.stderr.contains("not-holding"), "{twice:?}");
+    let told = client.get(&format!("/jobs/{head}/attempts")).expect(200)["actions"][0].clone();
+    assert_eq!((&told["action"], &told["reason"]), (&json!("unblock"), &json!("done by hand")), "{told}");
+    assert_eq!(take(&mut client, "w", "q").id, ids[1]);
+    // Counted from the rows they are as many.
+    assert!(server.command(&["check", "--store", &server.store()]).status().expect("it runs").success());
 }
 
 /// What is given is shown again, and nothing else than it.

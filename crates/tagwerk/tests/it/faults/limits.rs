@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use crate::client::Client;
 use crate::server::{JSON, Server};
 use crate::support::{
-    Held, Sentinel, claim, claim_all, enqueue, enqueue_all, in_parallel, job, list, ms, nothing_in, setting,
-    settled, take, take_briefly,
+    Held, Sentinel, claim, claim_all, enqueue, enqueue_all, in_parallel, job, linger, list, ms, nothing_in,
+    setting, settled, take, take_briefly,
 };
 
 fn put(client: &mut Client, name: &str, settings: &Value) {
@@ -228,7 +228,35 @@ fn f084_an_enqueue_beside_the_end_of_the_running_job_is_not_forgotten() {
     }
 }
 
-/// bull#2235: a backlog at the limiter fed itself, and bull#1875: the rate fell below what was set.
+/// bull#2235: once there had been a backlog, new jobs were delayed because delayed jobs existed, and these by them again.
+#[test]
+fn f085_after_a_burst_a_low_load_does_not_wait_for_the_rate() {
+    let server = Server::start();
+    let mut client = server.client();
+    put(&mut client, "crm", &json!({"rate": {"count": 20, "per_seconds": 1}}));
+    let burst = enqueue_all(&mut client, &vec![limited(); 60]);
+    let order: Vec<i64> = burst
+        .iter()
+        .map(|_| {
+            let held = take(&mut client, "w", "q");
+            held.complete(&mut client);
+            held.id
+        })
+        .collect();
+    assert_eq!(order, burst);
+    linger(&mut client, 1.1);
+    // A tenth of the rate: whoever asks gets it without waiting, now and later.
+    for _ in 0..4 {
+        for _ in 0..2 {
+            let id = enqueue(&mut client, &limited());
+            let held = claim(&mut client, &json!({"worker_id": "w", "queues": ["q"]}));
+            assert_eq!(held.map(|held| held.id), Some(id), "it waits for nothing");
+        }
+        linger(&mut client, 0.5);
+    }
+}
+
+/// The same with a backlog that stays, and bull#1875: the rate fell below what was set.
 #[test]
 fn f085_f086_a_rate_is_reached_and_never_exceeded() {
     let server = Server::start();

@@ -44,6 +44,11 @@
 //! | f041 | `faults::recovery::f041_a_job_that_kills_its_workers_goes_to_review_and_the_others_flow` |
 //! | f042 | `faults::recovery::f042_a_job_without_retries_is_never_handed_out_twice` |
 //! | f043 | `faults::recovery::f043_fail_permanent_goes_to_review_at_once_with_its_reason` |
+//! | f044 | `faults::silent::f044_what_was_answered_ok_holds_for_every_connection`; behind a pooler, with several servers: PostgreSQL |
+//! | f045 | `faults::silent::f045_a_queue_that_nobody_asks_is_named`; that it rings by itself: alerts |
+//! | f046 | `faults::silent::f046_a_waiting_claim_gets_whatever_becomes_claimable` |
+//! | f047 | `faults::silent::f047_a_claim_that_was_cut_gets_nothing_and_a_worker_shows_when_it_last_asked`, `faults::silent::f047_an_answer_that_nobody_reads_comes_back_with_its_lease`; every place of a cut: `crash::cut::a_waiting_claim_that_is_cut_keeps_no_job` |
+//! | f048 | `faults::silent::f048_a_nearer_due_time_is_not_held_up_by_a_later_one` |
 //! | f049 | `faults::store::f049_the_log_stays_short_while_lists_and_statistics_are_read_without_pause` |
 //! | f050 | `faults::store::f050_of_64_busy_clients_nobody_is_told_that_the_store_is_locked` |
 //! | f051 | `faults::store::needs_sqlite3::f051_while_somebody_else_writes_an_enqueue_waits_or_says_when_to_come_again` |
@@ -65,7 +70,8 @@
 //! | f082 | `faults::limits::f082_after_a_kill_nobody_gets_a_slot_before_its_lease_has_ended` |
 //! | f083 | `faults::limits::f083_the_slot_of_a_dead_worker_is_free_when_its_lease_has_ended` |
 //! | f084 | `faults::limits::f084_an_enqueue_beside_the_end_of_the_running_job_is_not_forgotten` |
-//! | f085, f086 | `faults::limits::f085_f086_a_rate_is_reached_and_never_exceeded` |
+//! | f085 | `faults::limits::f085_after_a_burst_a_low_load_does_not_wait_for_the_rate`; with a steady backlog: the next |
+//! | f086 | `faults::limits::f085_f086_a_rate_is_reached_and_never_exceeded` |
 //! | f087 | `faults::limits::f087_a_claim_that_waits_is_woken_when_the_rate_goes_on` |
 //! | f088 | `faults::limits::f088_no_slot_leaks_over_many_runs_with_dead_workers_and_refusals` |
 //! | f089 | `faults::limits::f089_waiting_at_a_rate_spends_no_attempt` |
@@ -75,9 +81,9 @@
 //! | f094 | `faults::keyed::f094_a_forced_end_frees_job_and_key_in_one_call` |
 //! | f095, f096 | `queues::f095_f096_a_pause_survives_kill_9_and_holds_for_rescue_and_retry` |
 //! | f097 | `queues::f097_a_drain_survives_kill_9_and_says_when_it_is_done` |
-//! | f098 | the engine: `f098_pause_and_resume_over_and_over_end_as_the_last_says` |
-//! | f099 | `faults::deploy::f099_cancel_is_done_or_refused_by_the_state_and_frees_at_once` |
-//! | f100 | `faults::deploy::f100_a_job_can_be_deleted_in_every_state_and_its_holder_is_told` |
+//! | f098 | `queues::f098_pause_and_resume_from_two_sides_end_as_the_last_says` |
+//! | f099 | `faults::deploy::f099_cancel_is_done_or_refused_by_the_state_and_frees_at_once`; behind keys and limits: `faults::keyed::f099_f100_a_cancelled_or_deleted_job_frees_its_key_and_its_slot_at_once` |
+//! | f100 | `faults::deploy::f100_a_job_can_be_deleted_in_every_state_and_its_holder_is_told`; behind keys and limits: `faults::keyed::f099_f100_a_cancelled_or_deleted_job_frees_its_key_and_its_slot_at_once`; in an operation: when there are operations |
 //! | f105 | `http_payload::f105_nul_in_strings_is_kept_or_refused_and_never_sticks` |
 //! | f106 | `http_payload::f106_numbers_are_not_read` |
 //! | f107 | `http_payload::f107_every_route_gives_the_same_bytes` |
@@ -90,6 +96,11 @@
 //! | f118 | `faults::clocks::f118_a_start_in_the_past_is_now` |
 //! | f119 | `faults::clocks::f119_every_field_comes_back_as_it_was_sent` |
 //! | f120 | `faults::clocks::f120_jobs_for_tomorrow_hold_nobody_and_a_claim_says_when` |
+//! | f127 | `faults::backlog::f127_jobs_for_tomorrow_cost_a_claim_nothing` |
+//! | f128 | `faults::backlog::f128_many_workers_do_not_fight_over_the_first_job` |
+//! | f129 | `faults::backlog::f129_a_claim_takes_a_few_of_many_that_are_due_at_once_and_leaves_the_others`; locked rows: PostgreSQL |
+//! | f130 | `faults::backlog::needs_sqlite3::f130_a_forgotten_transaction_of_a_reader_slows_nobody_and_is_seen`; vacuum: PostgreSQL |
+//! | f131 | `http_bodies::f131_large_payloads_do_not_fill_the_memory` |
 //! | f132 | `faults::order::f132_a_lost_job_comes_back_behind_those_that_were_due_before` |
 //! | f133 | `faults::order::f133_a_job_that_always_fails_does_not_starve_those_behind_it` |
 //! | f134 | `faults::order::f134_ten_thousand_equal_jobs_come_in_the_order_in_which_they_were_sent` |
@@ -112,6 +123,7 @@
 //! | f117 | schedules, several servers |
 //! | f148 | a dashboard |
 
+mod backlog;
 mod backoff;
 mod clock_moved;
 mod clocks;
@@ -125,6 +137,7 @@ mod lost;
 mod order;
 mod recovery;
 mod rights;
+mod silent;
 mod store;
 mod uniqueness;
 
@@ -133,12 +146,13 @@ use std::ops::RangeInclusive;
 use std::path::Path;
 
 /// The kinds of faults that the queue on one SQLite server must not have, as their numbers.
-const KINDS: [RangeInclusive<u32>; 13] = [
+const KINDS: [RangeInclusive<u32>; 15] = [
     1..=5,
     6..=15,
     16..=20,
     21..=27,
     28..=43,
+    44..=48,
     49..=53,
     54..=60,
     73..=79,
@@ -146,6 +160,7 @@ const KINDS: [RangeInclusive<u32>; 13] = [
     91..=94,
     95..=100,
     105..=120,
+    127..=131,
     132..=137,
 ];
 /// Figures: the last kind.

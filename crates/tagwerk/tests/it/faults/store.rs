@@ -106,17 +106,17 @@ fn busy_client(server: &Server, number: u64, over: &AtomicBool) -> usize {
 }
 
 /// `sqlite3` on the server's file.
-mod needs_sqlite3 {
+pub(super) mod needs_sqlite3 {
     use super::*;
 
     /// A shell that is kept open.
-    struct Shell {
+    pub(in crate::faults) struct Shell {
         child: Child,
         said: BufReader<std::process::ChildStdout>,
     }
 
     impl Shell {
-        fn open(server: &Server) -> Self {
+        pub(in crate::faults) fn open(server: &Server) -> Self {
             let mut child = Command::new("sqlite3")
                 .arg(server.file())
                 .stdin(Stdio::piped())
@@ -128,7 +128,7 @@ mod needs_sqlite3 {
         }
 
         /// Says something and waits for its answer to a question at the end.
-        fn tell(&mut self, sql: &str) -> String {
+        pub(in crate::faults) fn tell(&mut self, sql: &str) -> String {
             let stdin = self.child.stdin.as_mut().expect("stdin");
             writeln!(stdin, "{sql}\nSELECT 'done', total_changes();").expect("to write");
             stdin.flush().expect("to write");
@@ -137,7 +137,7 @@ mod needs_sqlite3 {
             line.trim_end().to_owned()
         }
 
-        fn close(mut self) {
+        pub(in crate::faults) fn close(mut self) {
             drop(self.child.stdin.take());
             assert!(self.child.wait().expect("its end").success());
         }

@@ -11,12 +11,6 @@ const MOST_KIB: u64 = 150 * 1024;
 /// A broken line every so many lines of a piece, in its middle.
 const PIECE_LINES: usize = 10_000;
 
-fn peak_kib(pid: u32) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("Linux");
-    let line = status.lines().find(|line| line.starts_with("VmHWM:")).expect("a peak");
-    line.split_whitespace().nth(1).and_then(|kib| kib.parse().ok()).expect("a number")
-}
-
 #[test]
 fn many_jobs_go_through_one_request_in_bounded_memory() {
     let lines: usize =
@@ -43,7 +37,7 @@ fn many_jobs_go_through_one_request_in_bounded_memory() {
     assert_eq!(line_and_code(&answers[0]), (broken as u64, "invalid-json"));
     assert_eq!(answers[1], json!({"done": true, "created": lines - 1, "existing": 0, "refused": 1}));
     assert_eq!(enqueued(&server), i64::try_from(lines - 1).expect("small"));
-    let peak = peak_kib(server.pid());
+    let peak = server.memory_kib();
     println!("{lines} lines: the server's memory was {} MiB at most", peak / 1024);
     assert!(peak < MOST_KIB, "{peak} KiB");
 }
