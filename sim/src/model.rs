@@ -152,7 +152,7 @@ impl Model {
             return Err(Contradiction::of(Some(*id), "it is in the store and must not be"));
         }
         self.ledger
-            .compare(ledger)
+            .compare(self.jobs.values(), ledger)
             .map_err(|what| Contradiction::of(None, format!("the ledger is wrong: {what}")))
     }
 

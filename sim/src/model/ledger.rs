@@ -71,9 +71,18 @@ impl Ledger {
         self.add(job, Counter::Pruned, 1);
     }
 
-    /// The first counter of the store's ledger that is not what it must be.
-    pub(crate) fn compare(&self, store: &[(Lane, Tally)]) -> Result<(), String> {
-        let mut left = self.lanes.clone();
+    /// The first counter of the store's ledger that is not what it must be. How many wait for their turn is counted from the
+    /// jobs, all of them.
+    pub(crate) fn compare<'j>(
+        &self,
+        jobs: impl Iterator<Item = &'j Job>,
+        store: &[(Lane, Tally)],
+    ) -> Result<(), String> {
+        let mut counted = self.clone();
+        for job in jobs.filter(|job| job.is_blocked()) {
+            counted.add(job, Counter::Blocked, 1);
+        }
+        let mut left = counted.lanes;
         for (lane, tally) in store {
             let name = (lane.queue.to_string(), lane.kind.to_string());
             let want = left.remove(&name).unwrap_or_default();

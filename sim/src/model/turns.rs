@@ -32,6 +32,11 @@ impl Job {
         self.sent.ordering.as_ref().and_then(|ordering| ordering.on_head_failure).unwrap_or_default()
     }
 
+    /// It waits for its turn, as its row must say.
+    pub(super) const fn is_blocked(&self) -> bool {
+        self.turn.blocked
+    }
+
     /// It waits, runs, or holds in the order of its key.
     fn stands(&self) -> bool {
         match self.status {

@@ -128,7 +128,8 @@ fn jobs_of_a_key_that_overtake_each_other_are_found() {
         "UPDATE job SET state = 0 WHERE id IN (4, 6); UPDATE job_order SET open = 1 WHERE job IN (4, 6)",
     );
     found(&rig, "order-early", &["key \"a\"", "job 4", "not its turn"]);
-    assert_eq!(findings(&rig).len(), 2);
+    found(&rig, "ledger-mismatch", &["the ledger says 3 blocked, there are 1"]);
+    assert_eq!(findings(&rig).len(), 3);
     let lease = "lease_until = l.lease_until, lease_expires = l.lease_expires, lease_ms = l.lease_ms, claimed = l.claimed, \
                  lease_bits = l.lease_bits, worker = l.worker, attempt = 1, leases = 1, flags = l.flags";
     spoil(

@@ -124,6 +124,7 @@ fn f095_f096_a_pause_survives_kill_9_and_holds_for_rescue_and_retry() {
 #[test]
 fn f098_pause_and_resume_from_two_sides_end_as_the_last_says() {
     let server = Server::start();
+    put(&server, &json!({"max_depth": 10}));
     let calls = setting("TAGWERK_PAUSES", 300);
     let sides = ["crm down", "deploy"];
     in_parallel(
