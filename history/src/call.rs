@@ -281,6 +281,15 @@ pub struct View {
     pub mark: Option<String>,
     /// Its key.
     pub key: Option<String>,
+    /// Jobs with the same one run one after the other, by id.
+    #[serde(default)]
+    pub ordering_key: Option<String>,
+    /// What its failure means for those behind it, if it says so: `skip` lets them go on.
+    #[serde(default)]
+    pub on_head_failure: Option<String>,
+    /// Limits that it keeps to, as it names them.
+    #[serde(default)]
+    pub limits: Vec<String>,
     /// What only whole answers show; `None` in lists.
     pub whole: Option<Whole>,
 }

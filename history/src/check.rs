@@ -6,7 +6,7 @@ use crate::partition;
 use crate::search::{Part, Verdict, explain};
 use crate::shrink::shrink;
 use crate::spec::Strictness;
-use crate::words;
+use crate::{together, words};
 
 /// What a check comes to.
 #[derive(Clone, Debug, Default)]
@@ -49,7 +49,8 @@ impl Report {
 pub fn check(history: &History) -> Report {
     let rules = &history.rules;
     let parts = partition::parts(&history.calls, rules);
-    let mut report = Report { parts: parts.len(), ..Report::default() };
+    let contradictions = together::contradictions(history);
+    let mut report = Report { parts: parts.len(), contradictions, ..Report::default() };
     for part in &parts {
         match explain(part, rules, Strictness::All) {
             Verdict::Explained => {}

@@ -16,10 +16,11 @@
 //! | `spec` | what a server may do, written from the semantics and not from the server's code |
 //! | `search` | looks for an order that explains a part |
 //! | `shrink` | the smallest contradiction |
+//! | `together` | rules between jobs: ordering keys, limits |
 //! | `words` | says it to a person |
 //!
 //! Deliberately absent: a look at the server's own code. The rules here are a second opinion; `tagwerk-core` is not seen.
-//! Also absent: which of several jobs a claim gets (priority and order), and rules that need the whole store at once, such as
+//! Also absent: which of several jobs a claim gets by their priority, and rules that need the whole store at once, such as
 //! counters.
 
 mod call;
@@ -33,6 +34,7 @@ mod shrink;
 mod spec;
 #[cfg(test)]
 mod tests;
+mod together;
 mod wire;
 mod words;
 

@@ -204,6 +204,9 @@ pub(crate) fn unseen(id: i64) -> View {
         reason: None,
         mark: None,
         key: None,
+        ordering_key: None,
+        on_head_failure: None,
+        limits: Vec::new(),
         whole: None,
     }
 }

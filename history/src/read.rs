@@ -38,6 +38,15 @@ impl View {
             reason: job["failure"]["reason"].as_str().map(str::to_owned),
             mark: text("correlation_id"),
             key: text("idempotency_key"),
+            ordering_key: text("ordering_key"),
+            on_head_failure: text("on_head_failure"),
+            limits: job["limits"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter_map(Value::as_str)
+                .map(str::to_owned)
+                .collect(),
             whole,
         })
     }

@@ -1,5 +1,7 @@
 //! What is known of a run besides its calls.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 /// See the module. The default fits a server that was never stopped, on a machine whose clock runs evenly.
@@ -21,6 +23,8 @@ pub struct Rules {
     pub completed_kept_ms: Option<u64>,
     /// The age at which cancelled jobs may be erased; `None`: never.
     pub cancelled_kept_ms: Option<u64>,
+    /// How many jobs may run at a time under each limit or partition of it, by the limit's name.
+    pub limits: BTreeMap<String, u32>,
     /// How many steps the search for one part may take before it gives up.
     pub patience: usize,
 }
@@ -35,6 +39,7 @@ impl Default for Rules {
             clock_ms: 50,
             completed_kept_ms: None,
             cancelled_kept_ms: None,
+            limits: BTreeMap::new(),
             patience: 300_000,
         }
     }

@@ -3,4 +3,5 @@
 mod machine;
 mod random;
 mod story;
+mod together;
 mod whole;

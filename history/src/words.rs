@@ -3,11 +3,26 @@
 use std::fmt::Write;
 
 use crate::call::{Action, Asked, By, Call, Said, Told, View};
+use crate::check::Contradiction;
 use crate::search::{Part, Placed, Stuck};
 
 /// A part for which the search was given up.
 pub(crate) fn undecided(jobs: &[i64], calls: usize) -> String {
     format!("{}: {calls} calls, too many orders to look at", subject(jobs))
+}
+
+/// Calls of several jobs that break a rule between them.
+pub(crate) fn together(rule: &str, calls: &[&Call]) -> Contradiction {
+    let mut calls: Vec<Call> = calls.iter().map(|call| (*call).clone()).collect();
+    calls.sort_by_key(|call| call.start_ns);
+    let mut jobs: Vec<i64> = calls.iter().filter_map(Call::job).collect();
+    jobs.sort_unstable();
+    jobs.dedup();
+    let mut text = format!("{rule}; these answers cannot all be true:\n");
+    for call in &calls {
+        line(&mut text, &in_words(call));
+    }
+    Contradiction { jobs, calls, text }
 }
 
 /// A contradiction.

@@ -338,6 +338,9 @@ fn view_of(id: i64, job: &Job, facts: &Facts) -> View {
         reason: job.reason.map(str::to_owned),
         mark: None,
         key: job.key.as_ref().map(|key| key.name.clone()),
+        ordering_key: None,
+        on_head_failure: None,
+        limits: Vec::new(),
         whole: Some(Whole { result: job.result.clone(), checkpoint: job.checkpoint.clone() }),
     }
 }

@@ -42,6 +42,7 @@ fn cut_at_random(seed: u64) {
         (setting("TAGWERK_CRASH_CUTS", 150), setting("TAGWERK_CRASH_CLIENTS", 32));
     eprintln!("{ROUNDS} rounds of {cuts} cuts, TAGWERK_CRASH_SEED={seed}");
     let server = Server::start();
+    super::roles::prepare(&server);
     let proxy = Proxy::new(server.addr(), || (Cut::None, End::Fin));
     let shared = Shared { gate: Gate::new(), log: Log::default(), patience: PATIENCE, expected: &[] };
     let (gossip, mut known) = (Gossip::default(), Knowledge::new(Silence::MeansEither));

@@ -102,6 +102,7 @@ mod needs_tmpfs {
         eprintln!("{rounds} rounds, TAGWERK_CRASH_SEED={seed}");
         let disk = Disk::new("48m");
         let mut server = Server::with(Options::default().store(&disk.file("tagwerk.db")));
+        crate::crash::roles::prepare(&server);
         let shared =
             Shared { gate: Gate::new(), log: Log::default(), patience: PATIENCE, expected: &["store-full"] };
         let (gossip, mut known) = (Gossip::default(), Knowledge::new(Silence::MeansEither));

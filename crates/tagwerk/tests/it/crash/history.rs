@@ -16,6 +16,7 @@ use serde_json::Value;
 use tagwerk_history::{Answer as Heard, Call, History, Report, Rules, Silence, check, read_exchange};
 
 use super::model;
+use super::roles::LIMIT;
 use crate::client::{Answer, Client};
 
 /// Nanoseconds of a clock that everything in this process shares.
@@ -84,7 +85,9 @@ impl Recorder {
             model::Silence::MeansNo => Silence::MeansNo,
         };
         let stopped_ns = self.stopped_ns.lock().expect("no client panicked").clone();
-        let rules = Rules { silence, stopped_ns, ..Rules::default() };
+        let (limit, most) = LIMIT;
+        let limits = [(limit.to_owned(), most)].into();
+        let rules = Rules { silence, stopped_ns, limits, ..Rules::default() };
         History { rules, calls: self.calls.lock().expect("no client panicked").clone() }
     }
 

@@ -8,18 +8,19 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tagwerk_history::{Asked, Contradiction, Said, Told, check};
+use tagwerk_history::{Asked, Contradiction, History, Said, Told, check};
 
 use super::client::{Hand, Shared};
 use super::gate::Gate;
 use super::log::{Knowledge, Log};
 use super::model::Silence;
 use super::proxy::read_message;
-use super::roles::{Gossip, Role};
+use super::roles::{Gossip, LIMIT, Role};
 use super::{EndOfRun, PATIENCE, read_all, seed};
 use crate::client::{Answer, Client};
 use crate::server::Server;
 use crate::support::dice::Dice;
+use crate::support::linger;
 
 /// What is told that is not true.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -163,15 +164,11 @@ fn written(answer: &Answer) -> Vec<u8> {
     [head.as_bytes(), b"\r\n", &answer.body].concat()
 }
 
-/// Lets the clients of the crash runs work until the liar has lied; what the history says, and about which job the lie was.
-fn found(lie: Lie) -> (Contradiction, i64) {
-    let seed = seed();
-    eprintln!("{lie:?}, TAGWERK_CRASH_SEED={seed}");
-    let server = Server::start();
-    let (addr, told) = Liar::before(server.addr(), lie);
+/// Lets the clients of the crash runs work for as long as this waits.
+fn crowd<T>(addr: SocketAddr, seed: u64, wait: impl FnOnce() -> T) -> (Shared, T) {
     let shared = Shared { gate: Gate::new(), log: Log::default(), patience: PATIENCE, expected: &[] };
     let gossip = Gossip::default();
-    let job = std::thread::scope(|scope| {
+    let waited = std::thread::scope(|scope| {
         let end = EndOfRun(&shared.gate);
         for number in 0..16 {
             let dice = Dice::new(seed, 1 + u64::try_from(number).expect("a number"));
@@ -179,11 +176,23 @@ fn found(lie: Lie) -> (Contradiction, i64) {
             scope.spawn(move || Role::of(number).play(hand, gossip));
         }
         shared.gate.open(addr);
-        let job = told.recv_timeout(Duration::from_mins(2)).expect("an occasion to lie");
+        let waited = wait();
         shared.gate.close();
         drop(end);
-        job
+        waited
     });
+    (shared, waited)
+}
+
+/// Until the liar has lied; what the history says, and about which job the lie was.
+fn found(lie: Lie) -> (Contradiction, i64) {
+    let seed = seed();
+    eprintln!("{lie:?}, TAGWERK_CRASH_SEED={seed}");
+    let server = Server::start();
+    super::roles::prepare(&server);
+    let (addr, told) = Liar::before(server.addr(), lie);
+    let wait = || told.recv_timeout(Duration::from_mins(2)).expect("an occasion to lie");
+    let (shared, job) = crowd(addr, seed, wait);
     shared.log.past.still();
     let touched = Knowledge::new(Silence::MeansEither).take_in(shared.log.take().0);
     drop(read_all(&server, &touched, &shared.log.past));
@@ -230,4 +239,61 @@ fn an_acknowledged_completion_that_is_lost_is_found_in_the_history() {
     assert!(found.jobs.contains(&job), "it was about job {job}: {found}");
     // Whoever says it again is told, truly, that it counts; that is one too many as well.
     assert!(completions(&found, job) >= 1, "{found}");
+}
+
+/// The jobs of a history as if all of them had one ordering key.
+fn with_one_key(history: &History) -> History {
+    let mut history = history.clone();
+    for call in &mut history.calls {
+        if let Told::Lease { view, .. } | Told::Job(view) | Told::Again(view) = &mut call.told {
+            view.ordering_key = Some("planted".to_owned());
+        }
+    }
+    history
+}
+
+/// A real run keeps the rules between jobs. Held against other rules than it kept, the same history breaks each of them.
+#[test]
+fn jobs_that_run_together_are_found_in_the_history() {
+    let seed = seed();
+    eprintln!("TAGWERK_CRASH_SEED={seed}");
+    let server = Server::start();
+    super::roles::prepare(&server);
+    let (shared, ()) = crowd(server.addr(), seed, || {
+        let mut client = server.client();
+        // Until slots were fought over, and jobs of a key have waited for each other.
+        while !full_and_blocked(&mut client) {
+            linger(&mut client, 0.2);
+        }
+        linger(&mut client, 1.5);
+    });
+    shared.log.past.still();
+    let touched = Knowledge::new(Silence::MeansEither).take_in(shared.log.take().0);
+    drop(read_all(&server, &touched, &shared.log.past));
+    let history = shared.log.past.history(Silence::MeansEither);
+    let report = check(&history);
+    assert!(report.is_explained(), "{:?} {:?}", report.contradictions, report.undecided);
+    let found = |history: &History, what: &str| {
+        let told = check(history).contradictions.into_iter().map(|one| one.text);
+        let found: Vec<String> = told.filter(|text| text.starts_with(what)).collect();
+        assert_eq!(found.len(), 1, "{what}: {found:?}");
+    };
+    found(&with_one_key(&history), "ordering key planted: more than one job ran at a time");
+    found(&with_one_key(&history), "ordering key planted: a later job went first");
+    let mut lower = history;
+    lower.rules.limits.insert(LIMIT.0.to_owned(), LIMIT.1 - 1);
+    for partition in ["a", "b"] {
+        found(
+            &lower,
+            &format!("limit {}:{partition}: more than {} jobs ran at a time", LIMIT.0, LIMIT.1 - 1),
+        );
+    }
+}
+
+/// Both partitions of the limit are full, and somebody waits for another of his key.
+fn full_and_blocked(client: &mut Client) -> bool {
+    let blocked = client.get("/stats").expect(200)["counts"]["blocked"].as_i64();
+    let uses = client.get(&format!("/limits/{}", LIMIT.0)).expect(200)["uses"].clone();
+    let full = uses.as_array().into_iter().flatten().filter(|of| of["closed"] == "limit_full").count();
+    blocked > Some(0) && full == 2
 }

@@ -8,14 +8,25 @@ use serde_json::{Value, json};
 
 use super::client::{Hand, Over, Sent, Task, Token, report_entry};
 use super::model::{Asked, Heard, Run, Said, Seen};
+use crate::server::Server;
 use crate::support::text;
 
 /// The queue of everything that clients make.
 pub(crate) const QUEUE: &str = "crash";
+/// The limit that some of its jobs keep to, in two partitions, and how many of them may run at a time.
+pub(crate) const LIMIT: (&str, u32) = ("crash", 2);
+/// Ordering keys that some of its jobs have.
+const ORDERS: [&str; 6] = ["o-1", "o-2", "o-3", "o-4", "o-5", "o-6"];
 /// Jobs that wait, from which on producers look on instead of making more.
 const BACKLOG: i64 = 400;
 /// Jobs that operators choose from.
 const RECENT: usize = 200;
+
+/// What the clients find on a server.
+pub(crate) fn prepare(server: &Server) {
+    let (name, most) = LIMIT;
+    server.put(&format!("/limits/{name}"), &json!({"max_running": most})).expect(201);
+}
 
 /// What clients tell each other in passing, so that they meet at the same jobs.
 #[derive(Debug, Default)]
@@ -129,6 +140,11 @@ fn new_job(hand: &mut Hand<'_>, gossip: &Gossip, use_of_key: KeyUse) -> (Value, 
         }
         job["idempotency_key"] = json!(key);
         job["idempotency_scope"] = json!("forever");
+    }
+    match hand.dice.below(100) {
+        0..12 => job["ordering_key"] = json!(*hand.dice.pick(&ORDERS)),
+        12..24 => job["limits"] = json!([format!("{}:{}", LIMIT.0, hand.dice.pick(&["a", "b"]))]),
+        _ => {}
     }
     job["payload"] = job.clone();
     job["priority"] = json!(hand.dice.below(40));

@@ -79,6 +79,7 @@ fn a_server_that_stands_still_under_load_does_everything_once() {
 fn stand_still_under_load(seed: u64) {
     eprintln!("TAGWERK_CRASH_SEED={seed}");
     let server = Server::start();
+    super::roles::prepare(&server);
     let shared = Shared { gate: Gate::new(), log: Log::default(), patience: PATIENCE, expected: &[] };
     let (gossip, mut known) = (Gossip::default(), Knowledge::new(Silence::MayComeLate));
     std::thread::scope(|scope| {
