@@ -102,6 +102,35 @@ fn the_eighth_step_shows_jobs_that_were_there_before() {
     assert_eq!(shown, expected);
 }
 
+/// Jobs that wait for their turn in a store of before are counted with the plain lane of their queue and type.
+#[test]
+fn the_ninth_step_counts_those_who_are_blocked() {
+    let conn = rusqlite::Connection::open_in_memory().expect("a connection");
+    migrate::run(&conn, &migrate::ALL[..8], Timestamp::EPOCH).expect("the schema before");
+    conn.execute_batch(
+        "INSERT INTO queue (id, name) VALUES (1, 'q'); INSERT INTO type (id, name) VALUES (1, 't'), (2, 'u'), (3, 'v');
+         INSERT INTO lane (id, queue, type) VALUES (1, 1, 1), (2, 1, 2), (3, 1, 3);
+         INSERT INTO special_lane (id, class, first, second, fair) VALUES (-1, 1, 0, 0, 'f');
+         INSERT INTO ledger (lane, enqueued, pending) VALUES (1, 4, 4), (2, 1, 1), (3, 0, 0);",
+    )
+    .expect("lanes");
+    let job = "INSERT INTO job (id, lane, prio, state, due, version, flags, attempt, leases, retry_count, max_retries, \
+               lease_losses, max_lease_losses, release_count, payload_bytes, created, updated) \
+               VALUES (?1, ?2, 10, ?3, 0, 1, 0, 0, 0, 0, 3, 0, 4, 0, 2, 0, 0)";
+    // The first has the turn, the last is in review; those between them wait.
+    for (id, lane, state, open) in [(1, 1, 0, 1), (2, 1, 2, 0), (3, -1, 2, 0), (4, 2, 2, 0), (5, 1, 3, 0)] {
+        conn.execute(job, (id, lane, state)).expect("a job");
+        conn.execute("INSERT INTO job_order (okey, job, open) VALUES ('k', ?1, ?2)", (id, open))
+            .expect("a place");
+    }
+    migrate::run(&conn, &migrate::ALL[..9], Timestamp::EPOCH).expect("the ninth step");
+    let mut select =
+        conn.prepare("SELECT lane, blocked, pending FROM ledger ORDER BY lane").expect("a statement");
+    let rows = select.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).expect("a query");
+    let rows: Vec<(i64, i64, i64)> = rows.collect::<Result<_, _>>().expect("rows");
+    assert_eq!(rows, [(1, 2, 4), (2, 1, 1), (3, 0, 0)]);
+}
+
 #[test]
 fn the_views_name_what_the_program_names() {
     let place = Place::new();
