@@ -12,7 +12,7 @@ use tagwerk_core::{OnHeadFailure, Status};
 use tagwerk_engine::row::{LimitRef, Order, Ordering, Special};
 use tagwerk_engine::store::SpecialName;
 
-use crate::line::{Line, TYPES};
+use crate::line::{Line, TYPES, fair};
 use crate::steps::{Draft, at, inserts, job_of, put, settled, started, write};
 
 const FAR_MS: i64 = 4_000_000_000_000;
@@ -43,8 +43,7 @@ pub(crate) fn add(line: &mut Line) {
     }
     for n in 0..FAIR_KEYS {
         let low = Draft { priority: 0, ..job_of(TYPES[n % 4]) };
-        let special = Special { limits: Vec::new(), fair_key: Some(n.to_string()) };
-        add_special(line, &vec![low; OF_EACH_FAIR_KEY], Some(&special));
+        add_special(line, &vec![low; OF_EACH_FAIR_KEY], Some(&fair(n.to_string())));
     }
 }
 

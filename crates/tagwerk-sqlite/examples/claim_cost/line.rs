@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use tagwerk_core::{Attempt, JobId, Status, Timestamp};
-use tagwerk_engine::row::{Counter, JobRow, Tally};
-use tagwerk_engine::store::{Store as _, Tx};
+use tagwerk_engine::row::{Counter, JobRow, Special, Tally};
+use tagwerk_engine::store::{SpecialName, Store as _, Tx};
 use tagwerk_sqlite::{Options, SqliteStore};
 use tempfile::TempDir;
 
 use crate::meter::{cpu_us, median, to_f64};
-use crate::steps::{Draft, add, at, attempt, detail, job_of, put, settled, take, write};
+use crate::steps::{Draft, add, at, attempt, detail, inserts, job_of, put, settled, take, write};
 
 pub(crate) const BATCH: usize = 100;
 const ROUNDS: usize = 9;
@@ -47,6 +47,8 @@ pub(crate) struct Line {
     pub(crate) name: String,
     pub(crate) store: SqliteStore,
     now: i64,
+    fair_keys: usize,
+    made: usize,
     costs: [Vec<f64>; 4],
     folder: TempDir,
 }
@@ -78,10 +80,16 @@ impl ClosedLine {
 
 impl Line {
     pub(crate) fn new(name: &str, waiting: usize) -> Self {
+        Self::of_keys(name, waiting, 0)
+    }
+
+    /// A line whose jobs have so many fair keys, in turn.
+    pub(crate) fn of_keys(name: &str, waiting: usize, fair_keys: usize) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("cost.db");
         let store = SqliteStore::open(&path, &options()).expect("a store");
-        let mut line = Self { name: name.to_owned(), store, now: 0, costs: Default::default(), folder };
+        let (name, costs) = (name.to_owned(), Default::default());
+        let mut line = Self { name, store, now: 0, fair_keys, made: 0, costs, folder };
         let spent: f64 = (0..waiting / 1_000).map(|_| line.insert(1_000)).sum();
         println!("{waiting} jobs inserted by 1000: {:.2} µs each", spent / to_f64(waiting));
         line
@@ -129,9 +137,14 @@ impl Line {
         let payload = format!("{{\"order\":\"{}\"}}", "x".repeat(PAYLOAD_BYTES - 12));
         let draft = |n: usize| Draft { due: at(self.now), detail: detail(&payload), ..job_of(TYPES[n % 4]) };
         let drafts: Vec<Draft> = (0..n).map(draft).collect();
+        let keys: Vec<Special> = match self.fair_keys {
+            0 => Vec::new(),
+            keys => (self.made..self.made + n).map(|n| fair((n % keys).to_string())).collect(),
+        };
+        self.made += n;
         let from = cpu_us();
         write(&mut self.store, |tx| {
-            let rows = add(tx, &drafts);
+            let rows = if keys.is_empty() { add(tx, &drafts) } else { add_fair(tx, &drafts, &keys) };
             count(tx, &rows, &[Counter::Enqueued, Counter::Pending]);
         });
         cpu_us() - from
@@ -166,6 +179,26 @@ impl Line {
         });
         cpu_us() - from
     }
+}
+
+/// A fair key.
+pub(crate) fn fair(key: String) -> Special {
+    Special { limits: Vec::new(), fair_key: Some(key) }
+}
+
+fn add_fair(tx: &mut dyn Tx, drafts: &[Draft], keys: &[Special]) -> Vec<JobRow> {
+    let mut jobs = inserts(tx, drafts);
+    let name = |(draft, special)| {
+        let Draft { queue, kind, .. }: &Draft = draft;
+        SpecialName { queue, kind, special }
+    };
+    let names: Vec<SpecialName<'_>> = drafts.iter().zip(keys).map(name).collect();
+    let lanes = tx.intern_special(&names).expect("lanes");
+    for (insert, lane) in jobs.iter_mut().zip(lanes) {
+        insert.row.lane = lane;
+    }
+    tx.insert(&jobs).expect("jobs are inserted");
+    jobs.into_iter().map(|job| job.row).collect()
 }
 
 /// Counts rows in the ledger.

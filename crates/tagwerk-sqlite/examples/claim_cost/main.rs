@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `[ROWS…]` | lines of so many waiting jobs; 10^4 and 10^6 unless other numbers are given |
 //! | `mixed` | 10^4 jobs alone, and beside everything that may stand in the way of a claim (`crowd.rs`) |
+//! | `turns` | 10^5 plain jobs, and 10^5 jobs of 10^4 fair keys that take turns |
 //! | `keys` | jobs of 5,000 ordering keys, each with several, against jobs without a key (`keys.rs`) |
 //!
 //! Lines print microseconds of the committer's thread per job for insert, claim and complete in transactions of 100 with
@@ -34,6 +35,11 @@ fn main() -> ExitCode {
     }
     if is("mixed") {
         return mixed();
+    }
+    if is("turns") {
+        let mut lines = [Line::new("plain", 100_000), Line::of_keys("turns", 100_000, 10_000)];
+        line::run(&mut lines);
+        return ExitCode::SUCCESS;
     }
     let rows = arguments.iter().map(|n| n.parse().expect("a number of waiting jobs"));
     let rows: Vec<usize> = if arguments.is_empty() { vec![10_000, 1_000_000] } else { rows.collect() };
