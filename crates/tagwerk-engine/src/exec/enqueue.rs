@@ -313,9 +313,10 @@ fn unknown_limit(work: &Work<'_>, job: &EnqueueJob) -> Option<Refusal> {
     if work.env.settings.unknown_limits == UnknownLimits::Create {
         return None;
     }
-    let none = TypeSettings::default();
-    let special = defaults::special_of(job, work.env.types.get(&job.kind).unwrap_or(&none))?;
-    unknown(work.env.limits, &special.limits)
+    match work.env.types.get(&job.kind) {
+        Some(settings) => unknown(work.env.limits, &defaults::special_of(job, settings)?.limits),
+        None => unknown(work.env.limits, &job.special.as_ref()?.limits),
+    }
 }
 
 fn key_row(work: &Work<'_>, of: (&EnqueueJob, &TypeSettings), at: (&str, JobId, [u8; 16])) -> KeyRow {
