@@ -108,7 +108,8 @@ impl Book {
         }
     }
 
-    /// The head of a level is known now.
+    /// The head of a level is known now. Whether it is due the next [`Book::wake`] sees, also if it is the same as before:
+    /// the clock may have been put back, and a head that stayed among the due ones would be met again and again.
     pub(crate) fn set(&mut self, level: Level, head: Option<Head>) {
         let old = match head {
             Some(head) => {
@@ -117,8 +118,10 @@ impl Book {
             }
             None => self.heads.remove(&level),
         };
-        if let Some(old) = old.filter(|old| Some(*old) != head) {
-            self.timers.remove(&(old, level));
+        if let Some(old) = old {
+            if Some(old) != head {
+                self.timers.remove(&(old, level));
+            }
             if level.lane.is_special() {
                 self.special.remove(level, old);
             } else {

@@ -9,7 +9,7 @@ use super::steps::{
     wish, write,
 };
 use crate::row::{JobRow, LimitRef};
-use crate::store::Tx;
+use crate::store::{ClaimQuery, Tx};
 
 fn slots(max_running: u32) -> LimitSettings {
     LimitSettings { max_running: Some(max_running), rate: None }
@@ -289,6 +289,30 @@ pub fn a_rate_outlives_a_clock_that_is_put_back(bench: &mut dyn Bench) {
             end(bench, id);
         }
     }
+}
+
+/// A clock that is put back makes due jobs wait again, those with a limit or a fair key as well, and what is due beside them
+/// is found.
+pub fn a_clock_that_is_put_back_puts_off_what_was_due(bench: &mut dyn Bench) {
+    set(bench, "crm", &slots(5));
+    let drafts = [job().limit("crm").due(at(500)), job().fair("a").due(at(500)), job().due(at(500))];
+    let later = add_all(bench, &drafts);
+    // Seen as due, and left out on request.
+    let all_jobs = all();
+    let query = ClaimQuery { skip: &later, ..wish(&all_jobs, 5) };
+    assert_eq!(write(bench, |tx| take(tx, at(600), query)), []);
+    assert_eq!(write(bench, |tx| take(tx, at(400), wish(&all(), 5))), []);
+    let due = write(bench, |tx| tx.next_due(at(400), &all()).expect("it is read"));
+    assert_eq!(due, Some(at(500)));
+    let now = add_one_due(bench, job().fair("b").due(at(10)));
+    assert_eq!(ids(&write(bench, |tx| take(tx, at(400), wish(&all(), 5)))), [now]);
+    let mut given = ids(&write(bench, |tx| take(tx, at(500), wish(&all(), 5))));
+    given.sort_unstable();
+    assert_eq!(given, later);
+}
+
+fn add_one_due(bench: &mut dyn Bench, draft: Draft) -> JobId {
+    write(bench, |tx| add_one(tx, draft).job.id)
 }
 
 /// The end of the first lease under a full limit is when time alone may let something through.
