@@ -82,9 +82,8 @@ pub(crate) fn enqueue(work: &mut Work<'_>, request: &Enqueue) -> StoreResult<Vec
         {
             verdict = Verdict::Refused(refusal);
         }
-        if !work.env.queues.is_empty()
-            && matches!(verdict, Verdict::Create)
-            && let Some(refusal) = queues::admit(work, job, &mut admitted)?
+        if matches!(verdict, Verdict::Create)
+            && let Some(refusal) = turned_away(work, job, &mut admitted)?
         {
             verdict = Verdict::Refused(refusal);
         }
@@ -113,9 +112,6 @@ fn judge(
 ) -> StoreResult<Verdict> {
     let (job, created_here) = item;
     if let Some(refusal) = impossible(job, work.env.now) {
-        return Ok(Verdict::Refused(refusal));
-    }
-    if let Some(refusal) = unknown_limit(work, job) {
         return Ok(Verdict::Refused(refusal));
     }
     let Some(key) = &job.key else { return Ok(Verdict::Create) };
@@ -306,6 +302,19 @@ fn lanes_of(
         }
     }
     Ok(lanes)
+}
+
+/// Why a new job is not taken, by its limits and its queue. Who sends a job again with its key is not asked: limits may have
+/// been deleted since it was done.
+fn turned_away(
+    work: &mut Work<'_>,
+    job: &EnqueueJob,
+    admitted: &mut Admitted,
+) -> StoreResult<Option<Refusal>> {
+    if let Some(refusal) = unknown_limit(work, job) {
+        return Ok(Some(refusal));
+    }
+    if work.env.queues.is_empty() { Ok(None) } else { queues::admit(work, job, admitted) }
 }
 
 /// The first limit of a job that there is not. With `limits.create_on_use` there will be, if the job is accepted.

@@ -6,7 +6,7 @@ use std::sync::mpsc::sync_channel;
 use tagwerk_core::gate::{LimitSettings, Rate};
 use tagwerk_core::{Action, ErrorClass, JobId, Outcome, RetryOverrides, Status};
 use tagwerk_engine::command::{
-    BulkMode, Claim, Claimed, Enqueue, EnqueueJob, LimitAnswer, LimitCall, PutType, Refusal, Said, Throttle,
+    BulkMode, Claim, Claimed, Enqueue, EnqueueJob, Enqueued, LimitAnswer, LimitCall, PutType, Refusal, Said, Throttle,
     Work, WorkerCall,
 };
 use tagwerk_engine::message::Message;
@@ -55,6 +55,23 @@ fn a_job_that_names_an_unknown_limit_is_refused_and_names_are_told() {
     let unknown = Refusal::UnknownLimit { name: "crn".to_owned(), known: vec!["crm".to_owned()] };
     assert_eq!(refused[0], Err(unknown));
     assert!(refused[1].is_ok());
+    rig.assert_clean();
+}
+
+#[test]
+fn a_job_sent_again_with_its_key_is_answered_though_its_limit_is_gone() {
+    let mut rig = Rig::new();
+    put(&mut rig, "crm", slots(1));
+    let keyed = EnqueueJob { key: Some("k".to_owned()), ..limited("crm") };
+    let id = rig.create(keyed.clone());
+    let held = rig.take("w");
+    rig.call(id, token(&held), completed()).unwrap();
+    assert_eq!(call(&mut rig, LimitCall::Delete("crm".to_owned())), Ok(LimitAnswer::Deleted));
+    let again = rig.enqueue(vec![keyed.clone(), EnqueueJob { key: Some("new".to_owned()), ..keyed }]);
+    assert!(
+        matches!(&again[0], Ok(Enqueued::Existing { job, payload_differs: false, .. }) if job.row.job.id == id)
+    );
+    assert!(matches!(again[1], Err(Refusal::UnknownLimit { .. })));
     rig.assert_clean();
 }
 
