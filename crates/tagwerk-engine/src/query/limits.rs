@@ -58,11 +58,23 @@ impl Explanation {
             return;
         }
         self.reasons.retain(|why| why.kind != WhyKind::Ready);
-        let not_due =
-            |why: &Why| matches!(why.kind, WhyKind::Scheduled | WhyKind::Backoff | WhyKind::Released);
-        let behind = self.reasons.iter().take_while(|why| not_due(why)).count();
+        let behind = self.reasons.iter().take_while(|why| decides_before(why.kind)).count();
         self.reasons.splice(behind..behind, found);
     }
+}
+
+/// Whether a reason decides before limits do: who is not due, in a paused or full queue or behind another job does not get
+/// as far as its limits.
+const fn decides_before(kind: WhyKind) -> bool {
+    matches!(
+        kind,
+        WhyKind::QueuePaused
+            | WhyKind::QueueFull
+            | WhyKind::Scheduled
+            | WhyKind::Backoff
+            | WhyKind::Released
+            | WhyKind::BlockedByKey
+    )
 }
 
 fn whys(limit: &LimitRef, state: &LimitState) -> Vec<Why> {

@@ -1,13 +1,16 @@
 //! Controls of queues: pause with several reasons, bounds of depth, drain.
 
+use std::sync::Arc;
+
+use tagwerk_core::gate::LimitSettings;
 use tagwerk_core::{Action, Drain, ErrorClass, JobId, Pause, QueueSettings, Status};
 use tagwerk_engine::command::{
-    BulkMode, Claim, ControlQueue, Enqueue, EnqueueJob, Enqueued, QueueAnswer, QueueControl, QueueRefusal,
-    Refusal, Start,
+    BulkMode, Claim, ControlQueue, Enqueue, EnqueueJob, Enqueued, LimitAnswer, LimitCall, QueueAnswer,
+    QueueControl, QueueRefusal, Refusal, Start,
 };
 use tagwerk_engine::message::{EnqueueAnswer, Message};
 use tagwerk_engine::query::{WhyKind, explain};
-use tagwerk_engine::row::QueueRow;
+use tagwerk_engine::row::{LimitRef, QueueRow, Special};
 use tagwerk_engine::store::{Filter, Store, StoreError};
 use tagwerk_engine::testing::memory::Point;
 
@@ -308,4 +311,27 @@ fn explain_names_every_reason_of_a_pause() {
     assert_eq!(told.reasons[0].detail, "Queue default was paused by ann: crm down.");
     assert_eq!((told.reasons[0].since, told.reasons[0].until), (Some(at), None));
     assert_eq!(told.reasons[1].detail, "Queue default was paused by ann: deploy.");
+}
+
+#[test]
+fn a_pause_is_named_before_the_limits_that_a_job_would_wait_for() {
+    let mut rig = Rig::new();
+    let settings = LimitSettings { max_running: Some(1), rate: None };
+    let put = LimitCall::Put("crm".to_owned(), settings);
+    rig.send(|reply| Message::Limit(put, Box::new(reply))).try_recv().unwrap().unwrap().unwrap();
+    let special = Special { limits: vec![LimitRef::parse("crm")], fair_key: None };
+    let limited = || EnqueueJob { special: Some(Arc::new(special.clone())), ..job("t") };
+    rig.create(limited());
+    let id = rig.create(limited());
+    rig.take("w");
+    pause(&mut rig, "crm down");
+    let listed = rig.send(|reply| Message::Limit(LimitCall::List, Box::new(reply)));
+    let Ok(LimitAnswer::Limits(states)) = listed.try_recv().unwrap().unwrap() else { panic!("a list") };
+    let readers = rig.disk.readers();
+    let mut read = readers.snapshot().unwrap();
+    let row = rig.job(id).row;
+    let mut told = explain(&mut *read, &row, &rig.shared.vitals(), rig.now()).unwrap();
+    told.add_limits(&row.lane, &states);
+    let kinds: Vec<WhyKind> = told.reasons.iter().map(|why| why.kind).collect();
+    assert_eq!(kinds, [WhyKind::QueuePaused, WhyKind::LimitFull]);
 }
