@@ -85,6 +85,8 @@ pub(crate) struct Book {
     timers: BTreeSet<(Head, Level)>,
     /// Levels that the open transaction may have moved to where its rows are not, if it is rolled back.
     touched: HashSet<Level>,
+    /// When it was last looked at.
+    seen: i64,
 }
 
 impl Book {
@@ -109,7 +111,7 @@ impl Book {
     }
 
     /// The head of a level is known now. Whether it is due the next [`Book::wake`] sees, also if it is the same as before:
-    /// the clock may have been put back, and a head that stayed among the due ones would be met again and again.
+    /// a head that stayed among the due ones and is not due would be met again and again.
     pub(crate) fn set(&mut self, level: Level, head: Option<Head>) {
         let old = match head {
             Some(head) => {
@@ -131,8 +133,15 @@ impl Book {
         self.touched.insert(level);
     }
 
-    /// Moves what has become due among the due heads.
+    /// Moves what has become due among the due heads, and back what is not due any more because the clock was put back.
     pub(crate) fn wake(&mut self, now: i64) {
+        if std::mem::replace(&mut self.seen, now) > now {
+            let later: Vec<(Level, Head)> =
+                self.levels(None).into_iter().filter(|(_, head)| head.due > now).collect();
+            for (level, head) in later {
+                self.set(level, Some(head));
+            }
+        }
         while let Some((head, level)) = self.timers.first().copied().filter(|(head, _)| head.due <= now) {
             self.timers.remove(&(head, level));
             if level.lane.is_special() {

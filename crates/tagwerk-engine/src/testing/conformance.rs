@@ -179,6 +179,7 @@ macro_rules! conformance_tests {
                 a_rate_spends_starts_and_says_when_it_goes_on,
                 a_rate_outlives_a_clock_that_is_put_back,
                 a_clock_that_is_put_back_puts_off_what_was_due,
+                the_next_due_time_follows_a_clock_that_is_put_back,
                 a_full_limit_is_due_at_the_first_end_of_a_lease,
                 a_held_limit_can_be_opened,
                 a_held_limit_is_closed_until_then,

@@ -309,6 +309,7 @@ const TIMERS_SCAN: usize = 1_000;
 /// When time alone may make something claimable for a filter. Heads may be early, so the best is looked up.
 pub(super) fn next_due(writer: &mut Writer, now: i64, filter: &Filter) -> Res<Option<i64>> {
     let Writer { conn, lanes, book, gates, bounds, paused, .. } = writer;
+    book.wake(now);
     let classes = paused.leave_out(lanes, classes_of(lanes, filter));
     let mut earliest: Option<i64> = None;
     // What is due says nothing about what is due later in the same level. Special lanes with something due wait behind a

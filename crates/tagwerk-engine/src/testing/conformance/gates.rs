@@ -311,6 +311,16 @@ pub fn a_clock_that_is_put_back_puts_off_what_was_due(bench: &mut dyn Bench) {
     assert_eq!(given, later);
 }
 
+/// The next due time as well, without a claim between, and without limits.
+pub fn the_next_due_time_follows_a_clock_that_is_put_back(bench: &mut dyn Bench) {
+    let later = add_all(bench, &[job().due(at(500)), job().due(at(900))]);
+    let all_jobs = all();
+    let query = ClaimQuery { skip: &later, ..wish(&all_jobs, 5) };
+    assert_eq!(write(bench, |tx| take(tx, at(600), query)), [], "seen as due, and left out on request");
+    let due = write(bench, |tx| tx.next_due(at(400), &all()).expect("it is read"));
+    assert_eq!(due, Some(at(500)));
+}
+
 fn add_one_due(bench: &mut dyn Bench, draft: Draft) -> JobId {
     write(bench, |tx| add_one(tx, draft).job.id)
 }
