@@ -6,8 +6,8 @@ use std::sync::mpsc::sync_channel;
 use tagwerk_core::gate::{LimitSettings, Rate};
 use tagwerk_core::{Action, ErrorClass, JobId, Outcome, RetryOverrides, Status};
 use tagwerk_engine::command::{
-    BulkMode, Claim, Claimed, Enqueue, EnqueueJob, Enqueued, LimitAnswer, LimitCall, PutType, Refusal, Said, Throttle,
-    Work, WorkerCall,
+    BulkMode, Claim, Claimed, Enqueue, EnqueueJob, Enqueued, LimitAnswer, LimitCall, PutType, Refusal, Said,
+    Throttle, Work, WorkerCall,
 };
 use tagwerk_engine::message::Message;
 use tagwerk_engine::row::{Counter, LimitRef, Special, TypeSettings};
