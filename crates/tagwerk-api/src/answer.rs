@@ -2,6 +2,7 @@
 
 mod attempt;
 mod bulk;
+mod encode;
 mod job;
 mod limit;
 mod server;
@@ -11,6 +12,7 @@ pub use attempt::{AttemptEntry, AttemptsPage, Explain, ExplainReason, OperatorEn
 pub use bulk::{
     BulkClaimAnswer, BulkEnqueueAnswer, BulkHeartbeatAnswer, EnqueueResult, ReportBulkAnswer, ReportResult,
 };
+pub use encode::Encode;
 pub use job::{
     ClaimedJob, DamagedJob, Deleted, EnqueueAnswer, EnqueueTombstone, Enqueued, Existing, Failure,
     HeartbeatAnswer, Job, JobSummary, JobsPage, ReviewPage, Tombstone,

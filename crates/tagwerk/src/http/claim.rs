@@ -28,7 +28,7 @@ pub(super) async fn claim(State(app): State<Arc<App>>, _: NoQuery, sent: Sent) -
     let (answer, leases, waited) = ask(&app, claim, caller.as_ref()).await?;
     let shown = view::claim(answer, &app.owners);
     if let Some(job) = shown.jobs.first() {
-        let body = Bytes::from(reply::encode(job)?);
+        let body = Bytes::from(reply::encode_job(job)?);
         let mut response = reply::with_body(StatusCode::OK, leases.body(body, caller));
         reply::set_version(&mut response, job.summary.version);
         Ok(response)
@@ -50,7 +50,7 @@ pub(super) async fn claim_bulk(State(app): State<Arc<App>>, _: NoQuery, sent: Se
     let (next_due_at, nothing) = (answer.next_due_at.map(view::time), answer.jobs.is_empty());
     let body = off_thread(move || {
         let shown: BulkClaimAnswer = view::claim(answer, &encoder.owners);
-        reply::encode(&shown)
+        reply::encode_job(&shown)
     });
     let body = Bytes::from(body.await??);
     let mut response = reply::with_body(StatusCode::OK, leases.body(body, caller));

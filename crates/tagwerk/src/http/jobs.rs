@@ -52,7 +52,7 @@ async fn accepted(app: &App, enqueued: Enqueued) -> Answer {
     if let EnqueuedView::Job(job) = &mut shown {
         view::put_place(&mut job.summary, place);
     }
-    let mut response = reply::json(if is_new { StatusCode::CREATED } else { StatusCode::OK }, &shown)?;
+    let mut response = reply::job(if is_new { StatusCode::CREATED } else { StatusCode::OK }, &shown)?;
     if is_new {
         reply::set(&mut response, LOCATION.as_str(), &format!("/jobs/{}", shown.id()));
     } else {
@@ -286,7 +286,7 @@ pub(super) async fn shown(app: &App, job: FullJob) -> Answer {
     let place = place_of(app, &job.row).await;
     let mut job = view::job(job, owner);
     view::put_place(&mut job.summary, place);
-    let mut response = reply::json(StatusCode::OK, &job)?;
+    let mut response = reply::job(StatusCode::OK, &job)?;
     reply::set_version(&mut response, version);
     Ok(response)
 }

@@ -5,6 +5,7 @@ use axum::response::Response;
 use http::header::{CONTENT_TYPE, ETAG, HeaderName};
 use http::{HeaderValue, StatusCode};
 use serde::Serialize;
+use tagwerk_api::answer::Encode;
 use tagwerk_api::headers;
 use tagwerk_api::problem::Code;
 
@@ -16,6 +17,11 @@ pub(super) type Answer = Result<Response, Refused>;
 /// A value as JSON.
 pub(super) fn json<T: Serialize>(status: StatusCode, value: &T) -> Answer {
     Ok(with_body(status, Body::from(encode(value)?)))
+}
+
+/// A job as JSON.
+pub(super) fn job(status: StatusCode, job: &impl Encode) -> Answer {
+    Ok(with_body(status, Body::from(encode_job(job)?)))
 }
 
 /// A value as JSON, encoded on a thread that may take its time: for answers with many entries.
@@ -41,13 +47,20 @@ pub(super) async fn off_thread<T: Send + 'static>(
 const USUAL_BYTES: usize = 2048;
 
 /// The bytes of a value as JSON.
-pub(super) fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, Refused> {
+fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, Refused> {
+    serde_json::to_vec(value).map_err(|error| unwritten(&error))
+}
+
+/// The bytes of a job, or of many.
+pub(super) fn encode_job(job: &impl Encode) -> Result<Vec<u8>, Refused> {
     let mut bytes = Vec::with_capacity(USUAL_BYTES);
-    serde_json::to_writer(&mut bytes, value).map_err(|error| {
-        tracing::error!(%error, "an answer could not be written as JSON");
-        Refused::of(Code::InternalError)
-    })?;
+    job.encode(&mut bytes).map_err(|error| unwritten(&error))?;
     Ok(bytes)
+}
+
+fn unwritten(error: &serde_json::Error) -> Refused {
+    tracing::error!(%error, "an answer could not be written as JSON");
+    Refused::of(Code::InternalError)
 }
 
 /// An answer with JSON that is already encoded.

@@ -123,7 +123,7 @@ pub(super) async fn report_bulk(State(app): Shared, _: NoQuery, sent: Sent) -> A
     let (answer, leases) = work_and_claim(&app, calls, claim).await?;
     let body = off_thread(move || {
         let claimed = view::claim(answer.claimed.unwrap_or_default(), &app.owners);
-        reply::encode(&ReportBulkAnswer {
+        reply::encode_job(&ReportBulkAnswer {
             results: results(&app, kinds, answer.results),
             jobs: claimed.jobs,
             next_due_at: claimed.next_due_at,
