@@ -4,9 +4,11 @@
 //! operators could get hold of: ids, versions, tokens of others.
 
 mod bulk;
+mod caps;
 mod dying;
 mod hands;
 mod honest;
+mod keeper;
 mod lying;
 mod operator;
 mod order;
@@ -94,6 +96,7 @@ pub(crate) fn new(role: Role, name: String) -> Box<dyn Actor> {
         Role::Bulk => Box::new(bulk::Bulk::new(name)),
         Role::Poller => Box::new(poller::Poller::new(name)),
         Role::Operator => Box::new(operator::Operator),
+        Role::Keeper => Box::new(keeper::Keeper),
     }
 }
 
@@ -123,7 +126,7 @@ impl Board {
                 self.pin_job(full.row.job.id, full.row.job.version);
                 self.pin_failed(&full.row);
             }
-            Answer::Operate(_) | Answer::PutType(_) => {}
+            Answer::Operate(_) | Answer::PutType(_) | Answer::Limit(_) | Answer::Queue(_) => {}
         }
     }
 

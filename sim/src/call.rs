@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tagwerk_core::{Action, ErrorClass, JobId, Outcome, Rejection};
 use tagwerk_engine::command::{
-    Claim, ClaimAnswer, EngineError, Enqueue, Operate, OperateAnswer, PutType, Refusal, Said, Work,
-    WorkAnswer,
+    Claim, ClaimAnswer, ControlQueue, EngineError, Enqueue, LimitAnswer, LimitCall, Operate, OperateAnswer,
+    PutType, QueueAnswer, QueueControl, QueueRefusal, Refusal, Said, Work, WorkAnswer,
 };
 use tagwerk_engine::message::{EnqueueAnswer, Message};
 use tagwerk_engine::ports::Responder;
@@ -19,6 +19,8 @@ pub(crate) enum Call {
     Work(Work),
     Operate(Operate),
     PutType(PutType),
+    Limit(LimitCall),
+    Queue(ControlQueue),
 }
 
 /// What it is answered.
@@ -29,6 +31,8 @@ pub(crate) enum Answer {
     Work(WorkAnswer),
     Operate(Result<OperateAnswer, Refusal>),
     PutType(bool),
+    Limit(Result<LimitAnswer, Refusal>),
+    Queue(QueueAnswer),
 }
 
 /// An answer, or why the whole call failed.
@@ -92,6 +96,10 @@ impl Call {
                 command,
                 Box::new(Slot { cell, wrap: |known| Answer::PutType(known == Ok(true)) }),
             ),
+            Self::Limit(command) => Message::Limit(command, Box::new(Slot { cell, wrap: Answer::Limit })),
+            Self::Queue(command) => {
+                Message::ControlQueue(command, Box::new(Slot { cell, wrap: Answer::Queue }))
+            }
         }
     }
 
@@ -109,6 +117,8 @@ impl Call {
             },
             Self::Operate(call) => action_name(&call.action),
             Self::PutType(_) => "type settings",
+            Self::Limit(call) => limit_name(call),
+            Self::Queue(call) => control_name(&call.control),
         }
     }
 
@@ -117,16 +127,24 @@ impl Call {
         match self {
             Self::Work(work) => work.calls.iter().map(|call| call.id).collect(),
             Self::Operate(call) => vec![call.id],
-            Self::Enqueue(_) | Self::Claim(_) | Self::PutType(_) => Vec::new(),
+            Self::Enqueue(_) | Self::Claim(_) | Self::PutType(_) | Self::Limit(_) | Self::Queue(_) => {
+                Vec::new()
+            }
         }
     }
+}
+
+/// Whether it ends a run, with or without holding back a limit.
+pub(crate) const fn is_report(said: &Said) -> bool {
+    matches!(said, Said::Report { .. } | Said::Throttle { .. })
 }
 
 pub(crate) const fn said_name(said: &Said) -> &'static str {
     match said {
         Said::Heartbeat { .. } => "heartbeat",
         Said::Checkpoint(_) => "checkpoint",
-        Said::Report { outcome, .. } | Said::Throttle { outcome, .. } => match outcome {
+        Said::Throttle { .. } => "fail and hold a limit",
+        Said::Report { outcome, .. } => match outcome {
             Outcome::Completed => "complete",
             Outcome::Failed { class: ErrorClass::Transient, .. } => "fail transient",
             Outcome::Failed { class: ErrorClass::Permanent, .. } => "fail permanent",
@@ -147,6 +165,35 @@ pub(crate) const fn action_name(action: &Action) -> &'static str {
         Action::Delete => "delete",
         Action::Replace { .. } => "replace",
         Action::Unblock => "unblock",
+    }
+}
+
+const fn limit_name(call: &LimitCall) -> &'static str {
+    match call {
+        LimitCall::List => "limits listed",
+        LimitCall::Show(_) => "limit shown",
+        LimitCall::Put(..) => "limit set",
+        LimitCall::Delete(_) => "limit deleted",
+        LimitCall::Open(_) => "limit opened",
+    }
+}
+
+const fn control_name(control: &QueueControl) -> &'static str {
+    match control {
+        QueueControl::Set(_) => "queue bounded",
+        QueueControl::Pause { .. } => "queue paused",
+        QueueControl::Resume { .. } => "queue resumed",
+        QueueControl::Drain { .. } => "queue drained",
+        QueueControl::Open => "queue opened",
+    }
+}
+
+/// The code of a refusal about a queue.
+pub(crate) const fn queue_code(refusal: &QueueRefusal) -> &'static str {
+    match refusal {
+        QueueRefusal::SeveralReasons { .. } => "queue-paused (several reasons)",
+        QueueRefusal::OtherReasons { .. } => "queue-paused (other reasons)",
+        QueueRefusal::TooManyReasons { .. } => "queue-paused (too many reasons)",
     }
 }
 

@@ -6,6 +6,7 @@
 
 mod acknowledged;
 mod claim_order;
+mod depth;
 mod due;
 mod durable;
 mod fenced;
@@ -16,9 +17,13 @@ mod losses_bounded;
 mod one_lease;
 mod one_result;
 mod ordered;
+mod paused;
+mod rates;
 mod retention;
 mod runs_bounded;
+mod slots;
 mod superseded;
+mod turns;
 mod verify;
 mod version_rises;
 
@@ -26,9 +31,9 @@ use std::collections::BTreeMap;
 
 use tagwerk_core::JobId;
 use tagwerk_engine::row::{FullJob, JobRow};
-use tagwerk_engine::settings::Settings;
 
 use crate::call::{Call, Reply};
+use crate::plan::Plan;
 use crate::witness::Write;
 
 /// When something was seen.
@@ -42,6 +47,8 @@ pub(crate) struct At {
 
 /// Something that was seen. A step shows the rows before it, its transactions, what was sent and answered, its end.
 pub(crate) enum Event<'a> {
+    /// A server process begins.
+    Started,
     /// A step begins with these rows.
     Granted { rows: &'a BTreeMap<JobId, JobRow> },
     /// A transaction that was committed begins.
@@ -71,8 +78,16 @@ pub(crate) trait Invariant {
     fn see(&mut self, at: At, event: &Event<'_>) -> Result<(), Broken>;
 }
 
+/// The row that this write hands out, if it does.
+fn started(write: &Write) -> Option<&JobRow> {
+    let Write::Change(change) = write else { return None };
+    let (before, after) = (&change.before.job, &change.after.job);
+    let is_start = after.status == tagwerk_core::Status::Running && before.leases < after.leases;
+    is_start.then_some(&change.after)
+}
+
 /// Every invariant.
-pub(crate) fn all(settings: &Settings) -> Vec<Box<dyn Invariant>> {
+pub(crate) fn all(plan: &Plan) -> Vec<Box<dyn Invariant>> {
     vec![
         Box::new(acknowledged::Acknowledged::default()),
         Box::new(durable::Durable),
@@ -85,12 +100,17 @@ pub(crate) fn all(settings: &Settings) -> Vec<Box<dyn Invariant>> {
         Box::new(due::NotAfterExpiry),
         Box::new(key_unique::KeyUnique::default()),
         Box::new(claim_order::ClaimOrder::default()),
-        Box::new(retention::Retention::new(settings.retention)),
+        Box::new(retention::Retention::new(plan.settings.retention)),
         Box::new(verify::Verify::default()),
         Box::new(fenced::Fenced::default()),
         Box::new(superseded::Superseded),
         Box::new(version_rises::VersionRises),
         Box::new(ids_rise::IdsRise::default()),
         Box::new(lease_end::LeaseEnd),
+        Box::new(slots::Slots::new(plan.caps.as_ref())),
+        Box::new(rates::Rates::new(plan.caps.as_ref())),
+        Box::new(paused::Paused::default()),
+        Box::new(depth::Depth::new(plan.caps.as_ref())),
+        Box::new(turns::Turns::default()),
     ]
 }

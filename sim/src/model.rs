@@ -9,18 +9,24 @@
 //! types come first, then what time asks for, then calls in order, then hand-outs, then retention. Callers cannot tell,
 //! since none of these calls was answered before another was sent.
 
+mod capacity;
+mod choice;
 mod clock;
 mod compare;
 mod enqueue;
 mod explained;
 mod eye;
+mod gates;
 mod handout;
 mod job;
 mod keys;
 mod ledger;
 mod operate;
+mod queues;
 mod repeats;
 mod report;
+mod settings;
+mod starts;
 mod step;
 mod time;
 mod turns;
@@ -32,6 +38,9 @@ use tagwerk_core::{RetryPolicy, Status};
 use tagwerk_engine::row::{FullJob, Lane, Tally, TypeSettings};
 use tagwerk_engine::settings::Settings;
 
+use crate::plan::Plan;
+
+use capacity::Capacity;
 use clock::NodeClock;
 use eye::Eye;
 use job::Job;
@@ -78,6 +87,7 @@ pub(crate) struct Model {
     types: BTreeMap<String, TypeSettings>,
     objects: BTreeMap<versions::Object, versions::Known>,
     ledger: Ledger,
+    capacity: Capacity,
     tokens: BTreeSet<String>,
     nodes: Vec<NodeView>,
     served_until: Option<i64>,
@@ -85,6 +95,8 @@ pub(crate) struct Model {
     // What belongs to the transaction that is being judged.
     now: i64,
     created_here: usize,
+    /// Jobs that it stored.
+    inserted_here: usize,
     touched: BTreeSet<i64>,
     /// Jobs that it brought up to date with time without being asked to look for such.
     fresh: BTreeSet<i64>,
@@ -96,9 +108,10 @@ pub(crate) struct Model {
 const AVOID_MS: i64 = 30_000;
 
 impl Model {
-    pub(crate) fn new(settings: Settings) -> Self {
+    pub(crate) fn new(plan: &Plan) -> Self {
         Self {
-            settings,
+            settings: plan.settings.clone(),
+            capacity: plan.caps.as_ref().map(Capacity::of).unwrap_or_default(),
             jobs: BTreeMap::new(),
             orders: BTreeMap::new(),
             keys: BTreeMap::new(),
@@ -111,6 +124,7 @@ impl Model {
             last_id: 0,
             now: 0,
             created_here: 0,
+            inserted_here: 0,
             touched: BTreeSet::new(),
             fresh: BTreeSet::new(),
             deleted: BTreeSet::new(),
@@ -120,6 +134,7 @@ impl Model {
 
     /// A server process starts (again): what it had in memory is gone.
     pub(crate) fn node_started(&mut self, node: usize, wall: i64, mono: i64) {
+        self.capacity.forget_turns();
         let view = NodeView {
             clock: NodeClock::started(wall, mono, self.served_until),
             avoid: Vec::new(),
@@ -161,6 +176,7 @@ impl Model {
     pub(crate) fn stuck(&self, now: i64) -> Option<(i64, String)> {
         self.jobs.values().find_map(|job| match job.status {
             Status::Running => Some((job.id, "it still runs".to_owned())),
+            Status::Pending if self.waits_for_a_pause(job) => None,
             Status::Pending if job.available_at <= now => {
                 Some((job.id, format!("it waits though it is due since {} ms", now - job.available_at)))
             }
@@ -170,7 +186,14 @@ impl Model {
 
     /// Nothing runs and nothing waits.
     pub(crate) fn is_at_rest(&self) -> bool {
-        self.jobs.values().all(Job::is_settled)
+        let waits_for_good = |job: &Job| job.expires_at.is_none() && self.waits_for_a_pause(job);
+        self.jobs.values().all(|job| job.is_settled() || waits_for_good(job))
+    }
+
+    /// Its queue is paused, or that of the job before it in the order of its key.
+    fn waits_for_a_pause(&self, job: &Job) -> bool {
+        let is_paused = |job: &Job| job.status == Status::Pending && self.capacity.is_paused(&job.queue);
+        job.status == Status::Pending && (is_paused(job) || self.before(job).is_some_and(is_paused))
     }
 
     /// The instant at which the last of the waiting jobs becomes due.

@@ -9,13 +9,14 @@ use tagwerk_core::Timestamp;
 use tagwerk_engine::committer::{Committer, Ports};
 use tagwerk_engine::engine::Shared;
 use tagwerk_engine::message::Message;
+use tagwerk_engine::row::QueueRow;
 use tagwerk_engine::settings::Settings;
 use tagwerk_engine::store::{Readers, Store};
 use tagwerk_engine::testing::memory::MemoryStore;
 use tagwerk_sqlite::{Options, SqliteStore};
 use tempfile::TempDir;
 
-use crate::plan::StoreKind;
+use crate::plan::{Caps, StoreKind};
 use crate::witness::{Journal, Witness};
 
 /// What survives a crash.
@@ -40,6 +41,20 @@ impl Disk {
         let fast = std::path::Path::new("/dev/shm");
         let folder = if fast.is_dir() { TempDir::new_in(fast)? } else { TempDir::new()? };
         Ok(Self::Sqlite { path: folder.path().join("sim.db"), _folder: folder })
+    }
+
+    /// Limits and bounds that are there before the first server.
+    pub(crate) fn set_up(&self, caps: &Caps, now: Timestamp) -> anyhow::Result<()> {
+        let mut store = self.open(now)?;
+        let mut tx = store.begin()?;
+        for (name, settings) in &caps.limits {
+            tx.put_limit(name, Some(settings))?;
+        }
+        for (name, settings) in &caps.queues {
+            tx.put_queue(&QueueRow { settings: *settings, ..QueueRow::plain(name) })?;
+        }
+        tx.commit()?;
+        Ok(())
     }
 
     fn open(&self, now: Timestamp) -> anyhow::Result<Box<dyn Store>> {

@@ -1,6 +1,7 @@
 //! What a seed decides before anything happens: settings of the server, who takes part, what goes wrong how often, how
 //! long it lasts.
 
+mod caps;
 mod turns;
 
 use tagwerk_core::{Jitter, RetryPolicy, retention};
@@ -8,6 +9,8 @@ use tagwerk_engine::settings::{LeaseToken, Settings};
 
 use crate::chance::Chance;
 use turns::Turns;
+
+pub(crate) use caps::{Caps, LIMITS, bounds, settings as limit_settings};
 
 /// Which store a world runs on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -53,9 +56,11 @@ pub(crate) enum Role {
     Bulk,
     Poller,
     Operator,
+    Keeper,
 }
 
 impl Role {
+    /// Who may take part anywhere, by chance.
     pub(crate) const ALL: [Self; 9] = [
         Self::Producer,
         Self::Honest,
@@ -79,6 +84,7 @@ impl Role {
             Self::Bulk => "bulk",
             Self::Poller => "poller",
             Self::Operator => "operator",
+            Self::Keeper => "keeper",
         }
     }
 }
@@ -121,6 +127,8 @@ pub(crate) struct Plan {
     /// More jobs become overdue at once than one batch ends.
     pub(crate) mass: bool,
     pub(crate) turns: Turns,
+    /// Limits and bounds of queues, if there are any.
+    pub(crate) caps: Option<Caps>,
 }
 
 impl Plan {
@@ -136,7 +144,7 @@ impl Plan {
             rates.stall = 0;
             rates.clock_step = 0;
         }
-        Self {
+        let mut plan = Self {
             settings,
             nodes,
             roles: roles(&mut chance),
@@ -149,6 +157,24 @@ impl Plan {
             keys: 2 + chance.below(12),
             mass,
             turns: Turns::of(seed),
+            caps: None,
+        };
+        plan.limit(seed);
+        plan
+    }
+
+    /// Limits for some worlds. The reference store looks at every row where there are any, so those worlds are smaller.
+    fn limit(&mut self, seed: u64) {
+        if self.mass {
+            return;
+        }
+        self.caps = Caps::of(seed, self.queues, self.nodes);
+        let Some(caps) = &self.caps else { return };
+        self.settings.unknown_limits = caps.unknown_limits;
+        self.calls = self.calls.min(450);
+        // As with settings of types: what one server is told the others do not hear of.
+        if self.nodes == 1 {
+            self.roles.push(Role::Keeper);
         }
     }
 }

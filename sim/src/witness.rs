@@ -9,8 +9,9 @@ mod passing;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use tagwerk_core::gate::LimitSettings;
 use tagwerk_core::{Attempt, JobId};
-use tagwerk_engine::row::KeyWrite;
+use tagwerk_engine::row::{KeyWrite, QueueRow};
 use tagwerk_engine::store::{Change, Insert, Readers, Store, StoreError, StoreResult, Tx};
 
 use passing::WitnessTx;
@@ -97,6 +98,9 @@ pub(crate) enum Write {
     Erase(JobId),
     Key(KeyWrite),
     Attempt(JobId, Box<Attempt>),
+    /// Settings of a limit; `None` = it is gone.
+    Limit(String, Option<LimitSettings>),
+    Queue(Box<QueueRow>),
 }
 
 /// One transaction that was tried.

@@ -1,11 +1,13 @@
 //! Calls, answers and changes in plain words, for people who read a failure.
 
 use tagwerk_core::JobId;
-use tagwerk_engine::command::{Claim, ClaimAnswer, Enqueued, Holder, OperateAnswer, Refusal, Said};
+use tagwerk_engine::command::{
+    Claim, ClaimAnswer, Enqueued, Holder, LimitAnswer, LimitState, OperateAnswer, Refusal, Said,
+};
 use tagwerk_engine::row::JobRow;
 use tagwerk_engine::store::Listed;
 
-use crate::call::{Answer, Call, Reply, action_name, refusal_code, said_name};
+use crate::call::{Answer, Call, Reply, action_name, queue_code, refusal_code, said_name};
 use crate::witness::Write;
 
 /// A call in a few words.
@@ -30,6 +32,8 @@ pub(crate) fn call(call: &Call) -> String {
             format!("{} of job {}{seen}, key {:?}", action_name(&call.action), call.id, call.key)
         }
         Call::PutType(put) => format!("settings of type {}: {:?}", put.kind, put.settings),
+        Call::Limit(limit) => format!("{limit:?}"),
+        Call::Queue(queue) => format!("queue {}: {:?}", queue.queue, queue.control),
     }
 }
 
@@ -37,8 +41,13 @@ fn order(job: &tagwerk_engine::command::EnqueueJob) -> String {
     let key = job.key.as_ref().map(|key| format!(" key {key} {:?} {:?}", job.scope, job.on_duplicate));
     let turn =
         job.ordering.as_ref().map(|own| format!(" ordering key {} {:?}", own.key, own.on_head_failure));
-    let (key, turn) = (key.unwrap_or_default(), turn.unwrap_or_default());
-    format!("{} {:?} {:?}{key}{turn}", job.kind, job.start, job.max_age)
+    let special = job.special.as_ref().map(|special| {
+        let limits: Vec<String> = special.limits.iter().map(ToString::to_string).collect();
+        let queue = job.queue.as_deref().unwrap_or_default();
+        format!(" in {queue} limits {limits:?} fair key {:?}", special.fair_key)
+    });
+    let words: String = [key, turn, special].into_iter().flatten().collect();
+    format!("{} {:?} {:?}{words}", job.kind, job.start, job.max_age)
 }
 
 fn claiming(claim: &Claim) -> String {
@@ -50,6 +59,9 @@ fn claiming(claim: &Claim) -> String {
 fn said(said: &Said) -> String {
     match said {
         Said::Report { result: Some(result), .. } => format!("{} with {result}", said_name(said)),
+        Said::Throttle { throttle, .. } => {
+            format!("{}, holding {} for {} ms", said_name(said), throttle.limit, throttle.for_ms)
+        }
         other => said_name(other).to_owned(),
     }
 }
@@ -86,8 +98,21 @@ pub(crate) fn reply(reply: &Reply) -> String {
             format!("done, {}", standing(&full.row))
         }
         Ok(Answer::Operate(Ok(_))) => "done to a damaged job".to_owned(),
-        Ok(Answer::Operate(Err(refusal))) => refused(refusal),
+        Ok(Answer::Operate(Err(refusal)) | Answer::Limit(Err(refusal))) => refused(refusal),
         Ok(Answer::PutType(known)) => format!("had settings before: {known}"),
+        Ok(Answer::Limit(Ok(LimitAnswer::Limits(states)))) => {
+            let words: Vec<String> = states.iter().map(limit).collect();
+            words.join("; ")
+        }
+        Ok(Answer::Limit(Ok(LimitAnswer::Put { limit: state, is_new }))) => {
+            format!("new: {is_new}, {}", limit(state))
+        }
+        Ok(Answer::Limit(Ok(LimitAnswer::Deleted))) => "deleted".to_owned(),
+        Ok(Answer::Queue(Ok(row))) => {
+            let reasons: Vec<&str> = row.paused.iter().map(|pause| pause.reason.as_str()).collect();
+            format!("paused for {reasons:?}, draining {}, {:?}", row.draining.is_some(), row.settings)
+        }
+        Ok(Answer::Queue(Err(refusal))) => format!("refused: {}", queue_code(refusal)),
     }
 }
 
@@ -100,6 +125,15 @@ fn enqueued(item: &Result<Enqueued, Refusal>) -> String {
         Ok(Enqueued::Pruned { id, .. }) => format!("remains of job {id}"),
         Err(refusal) => refused(refusal),
     }
+}
+
+fn limit(state: &LimitState) -> String {
+    let uses: Vec<String> = state
+        .uses
+        .iter()
+        .map(|used| format!("{} runs {}, held until {:?}", used.limit, used.running, used.hold_until))
+        .collect();
+    format!("{} {:?}: {}", state.row.name, state.row.settings, uses.join(", "))
 }
 
 fn claimed(answer: &ClaimAnswer) -> String {
@@ -186,6 +220,6 @@ pub(crate) fn write(write: &Write) -> Option<(JobId, String)> {
             Some((after.id, format!("  job {}: {how}{lease}{failure}{turn} ({counts})", after.id)))
         }
         Write::Erase(id) => Some((*id, format!("  job {id}: deleted"))),
-        Write::Key(_) | Write::Attempt(..) => None,
+        Write::Key(_) | Write::Attempt(..) | Write::Limit(..) | Write::Queue(_) => None,
     }
 }

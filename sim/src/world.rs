@@ -5,6 +5,7 @@ mod finish;
 mod judges;
 mod network;
 mod steps;
+mod told;
 mod turns;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -18,6 +19,7 @@ use tagwerk_engine::testing::entropy::ScriptedEntropy;
 
 use crate::actors::{self, Actor, Board, Desk};
 use crate::chance::Chance;
+use crate::invariants::At;
 use crate::model::Contradiction;
 use crate::node::{Disk, Node};
 use crate::plan::{Plan, StoreKind};
@@ -190,6 +192,9 @@ impl World {
             observer: Arc::new(NoObserver),
         };
         let disk = Disk::new(store)?;
+        if let Some(caps) = &plan.caps {
+            disk.set_up(caps, clock.now())?;
+        }
         let judges = Judges::new(&plan);
         let mut world = Self {
             clock,
@@ -243,7 +248,8 @@ impl World {
 
     fn start(&mut self, index: usize) -> anyhow::Result<()> {
         let node = Node::start(&self.disk, &self.ports, &self.plan.settings)?;
-        self.judges.model.node_started(index, self.wall(), self.mono());
+        let at = At { now: self.wall(), mono: self.mono() };
+        self.judges.started(index, at).map_err(|(rule, found)| anyhow::anyhow!("{rule}: {}", found.what))?;
         let server = &mut self.servers[index];
         server.node = Some(node);
         server.down_until = 0;

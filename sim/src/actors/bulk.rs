@@ -4,7 +4,7 @@ use tagwerk_engine::command::{Work, WorkerCall};
 
 use super::hands::{Ask, Hands, contact, outcome, token};
 use super::{Actor, Desk};
-use crate::call::{Answer, Call, Reply};
+use crate::call::{Answer, Call, Reply, is_report};
 
 /// See the module.
 pub(super) struct Bulk {
@@ -51,8 +51,7 @@ impl Actor for Bulk {
         };
         self.waiting = false;
         for (call, result) in work.calls.iter().zip(&answer.results) {
-            let goes_on =
-                result.is_ok() && !matches!(call.said, tagwerk_engine::command::Said::Report { .. });
+            let goes_on = result.is_ok() && !is_report(&call.said);
             self.hands.held.retain(|held| held.id != call.id || goes_on);
         }
         if let Some(claimed) = &answer.claimed {

@@ -5,7 +5,7 @@ use tagwerk_engine::command::{Claim, ClaimAnswer, Holder, Said, Work, WorkerCall
 use tagwerk_engine::row::Progress;
 use tagwerk_engine::store::Filter;
 
-use super::Desk;
+use super::{Desk, caps};
 use crate::call::{Answer, Call, Reply};
 
 /// A job in the hands of a worker.
@@ -157,7 +157,8 @@ pub(super) fn outcome(desk: &mut Desk<'_>) -> Said {
         },
     };
     let with_result = matches!(outcome, Outcome::Completed) && chance.percent(40);
-    Said::Report { outcome, result: with_result.then(|| format!("{{\"r\":{}}}", chance.below(2))) }
+    let result = with_result.then(|| format!("{{\"r\":{}}}", chance.below(2)));
+    caps::throttled(desk, Said::Report { outcome, result })
 }
 
 /// A sign of life: a heartbeat, sometimes with progress, or a checkpoint.

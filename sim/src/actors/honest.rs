@@ -1,10 +1,10 @@
 //! Claims, works, sends heartbeats, reports with its token, and says again what was not answered.
 
-use tagwerk_engine::command::{Refusal, Said};
+use tagwerk_engine::command::Refusal;
 
 use super::hands::{Ask, Hands, contact, next_beat, outcome};
 use super::{Actor, Desk};
-use crate::call::{Answer, Call, Reply};
+use crate::call::{Answer, Call, Reply, is_report};
 
 /// See the module.
 pub(super) struct Honest {
@@ -50,7 +50,7 @@ impl Actor for Honest {
         let Some(place) = self.hands.place(call) else { return };
         let held = &mut self.hands.held[place];
         let Some(said) = held.said.clone() else { return };
-        let is_report = matches!(said, Said::Report { .. });
+        let is_report = is_report(&said);
         match reply {
             Some(Ok(Answer::Work(work))) => match work.results.first() {
                 Some(Ok(_)) if !is_report => {

@@ -5,7 +5,7 @@ use tagwerk_core::{Jitter, OnUnknown, Priority, RetryOverrides, Timestamp};
 use tagwerk_engine::command::{EnqueueJob, MaxAge, Start};
 use tagwerk_engine::row::Subject;
 
-use super::{Desk, turns};
+use super::{Desk, caps, turns};
 
 /// Priorities in use: several between the levels, several equal.
 const PRIORITIES: [u8; 5] = [0, 10, 10, 20, 35];
@@ -59,6 +59,7 @@ pub(super) fn job(desk: &mut Desk<'_>) -> EnqueueJob {
         version(desk, &mut job);
     }
     turns::give_key(desk, &mut job);
+    caps::special(desk, &mut job);
     job
 }
 

@@ -2,7 +2,7 @@
 
 use super::hands::{Ask, Hands, contact, outcome};
 use super::{Actor, Desk};
-use crate::call::{Call, Reply};
+use crate::call::{Call, Reply, is_report};
 
 /// See the module.
 pub(super) struct Slow {
@@ -40,7 +40,7 @@ impl Actor for Slow {
         }
         let Some(place) = self.hands.place(call) else { return };
         let held = &mut self.hands.held[place];
-        let is_report = matches!(held.said, Some(tagwerk_engine::command::Said::Report { .. }));
+        let is_report = held.said.as_ref().is_some_and(is_report);
         held.said = None;
         if is_report && desk.chance.percent(80) {
             self.hands.held.remove(place);

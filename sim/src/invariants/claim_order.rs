@@ -1,10 +1,11 @@
 //! Claims are served in order: the highest priority, then due time, then id. Section 6.
 //!
 //! Judged where filters cannot matter: within one claim's answer, and among the jobs of one queue and type that one
-//! transaction hands out or leaves.
+//! transaction hands out or leaves; not across jobs of a queue in which keys take turns.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use tagwerk_core::{JobId, Status};
 use tagwerk_engine::row::{JobRow, LaneId};
@@ -22,6 +23,8 @@ pub(super) struct ClaimOrder {
     released: BTreeMap<JobId, i64>,
     /// Jobs of ordering keys whose turn may have come after others were handed out in this step.
     turned: BTreeSet<JobId>,
+    /// Queues in which keys take turns: there the place does not decide.
+    fair: BTreeSet<Arc<str>>,
 }
 
 type Place = (Reverse<u8>, i64, JobId);
@@ -38,6 +41,9 @@ impl Invariant for ClaimOrder {
         match event {
             Event::Granted { .. } => self.turned.clear(),
             Event::Began => self.given.clear(),
+            Event::Wrote(Write::Insert(insert)) if insert.row.lane.fair_key().is_some() => {
+                self.fair.insert(Arc::clone(&insert.row.lane.queue));
+            }
             Event::Wrote(Write::Change(change)) => {
                 let (before, after) = (&change.before, &change.after);
                 if after.job.status == Status::Running && after.job.leases > before.job.leases {
@@ -59,7 +65,9 @@ impl Invariant for ClaimOrder {
                     .iter()
                     .filter(|claimed| !self.released.contains_key(&claimed.job.row.job.id))
                     .filter(|claimed| !self.turned.contains(&claimed.job.row.job.id))
-                    .map(|claimed| place(&claimed.job.row))
+                    .map(|claimed| &claimed.job.row)
+                    .filter(|row| !self.fair.contains(&row.lane.queue))
+                    .map(place)
                     .collect();
                 if let Some(pair) = places.windows(2).find(|pair| pair[0] > pair[1]) {
                     return Err((Some(pair[1].2), format!("it was given behind job {}", pair[0].2)));

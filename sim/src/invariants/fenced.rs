@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 
 use tagwerk_core::JobId;
-use tagwerk_engine::command::Said;
 
 use super::{At, Broken, Event, Invariant};
-use crate::call::{Answer, Call, Reply};
+use crate::call::{Answer, Call, Reply, is_report};
 
 /// See the module.
 #[derive(Default)]
@@ -46,8 +45,7 @@ impl Invariant for Fenced {
                     let Ok(answer) = result else { continue };
                     let (lease, newest) =
                         (self.tokens.get(&(call.id, token.clone())), self.newest.get(&call.id));
-                    let is_report = matches!(call.said, Said::Report { .. });
-                    if answer.replayed && is_report {
+                    if answer.replayed && is_report(&call.said) {
                         continue;
                     }
                     // One that was never answered may have been guessed by nobody.

@@ -27,7 +27,9 @@ impl Invariant for OneResult {
             return Ok(());
         };
         for (call, result) in work.calls.iter().zip(&answer.results) {
-            let Said::Report { outcome, .. } = &call.said else { continue };
+            let (Said::Report { outcome, .. } | Said::Throttle { outcome, .. }) = &call.said else {
+                continue;
+            };
             if !result.as_ref().is_ok_and(|answer| !answer.replayed) {
                 continue;
             }

@@ -61,6 +61,8 @@ pub(crate) fn row(job: &Job, row: &JobRow) -> Result<(), String> {
     differ("queue", &job.queue.as_str(), &&*row.lane.queue)?;
     differ("type", &job.kind.as_str(), &&*row.lane.kind)?;
     differ("priority", &job.priority, &row.priority.value())?;
+    differ("limits", &job.limits(), &row.lane.limits())?;
+    differ("fair key", &job.fair_key(), &row.lane.fair_key())?;
     differ("attempt", &job.attempt, &got.attempt)?;
     differ("leases", &job.leases, &got.leases)?;
     differ("started", &(job.leases > 0), &got.started)?;

@@ -12,6 +12,7 @@ use super::compare::{self, Payload};
 use super::eye::Eye;
 use super::job::Job;
 use super::keys::{Key, Print, Standing, holds, payload_of};
+use super::queues::Admitted;
 use super::turns::Turn;
 use super::{Contradiction, Judged, Model};
 
@@ -36,7 +37,7 @@ impl Model {
         answer: Option<&EnqueueAnswer>,
         eye: &Eye<'_>,
     ) -> Judged {
-        let mut wants = self.wants(request, eye);
+        let mut wants = self.wants(request, answer, eye);
         let refused = wants.iter().position(|want| matches!(want, Want::Refused(..)));
         if let (BulkMode::Atomic, Some(index)) = (request.mode, refused) {
             for want in &mut wants {
@@ -65,11 +66,17 @@ impl Model {
         Ok(())
     }
 
-    fn wants(&mut self, request: &Enqueue, eye: &Eye<'_>) -> Vec<Want> {
+    fn wants(&mut self, request: &Enqueue, answer: Option<&EnqueueAnswer>, eye: &Eye<'_>) -> Vec<Want> {
+        let mut admitted = Admitted::new();
         let mut here: BTreeMap<&str, usize> = BTreeMap::new();
         let mut wants = Vec::new();
         for (index, job) in request.jobs.iter().enumerate() {
-            let want = self.want((request, job), &here, eye);
+            let mut want = self.want((request, job), &here, eye);
+            if matches!(want, Want::Create) {
+                let item = answer.and_then(|items| items.get(index));
+                let refused = self.turned_away((request, job), &mut admitted, item);
+                want = refused.map_or(want, |code| Want::Refused(code, None));
+            }
             if let (Want::Create, Some(key)) = (&want, &job.key) {
                 here.insert(key, index);
             }
@@ -155,6 +162,8 @@ impl Model {
         }
         self.ledger.accepted(&job);
         self.line_up(&job);
+        self.capacity.accepted(&job);
+        self.make_limits(sent);
         self.touched.insert(id);
         self.jobs.insert(id, job);
         Ok(id)
@@ -237,6 +246,7 @@ impl Model {
             }
             // An earlier job of the same request is named by its id, if it was stored.
             Want::Refused(code, about) => {
+                self.queue_refusal(job, item)?;
                 let first = about.and_then(|first| ids.get(usize::try_from(first).ok()?).copied().flatten());
                 match (code.strip_suffix(" (same request)"), first) {
                     (Some(code), Some(_)) => compare::refused(code, first, item),
@@ -298,7 +308,7 @@ impl Model {
     }
 
     /// The queue that a job asks for, its type's, or the common one.
-    fn queue_of(&self, sent: &EnqueueJob) -> String {
+    pub(super) fn queue_of(&self, sent: &EnqueueJob) -> String {
         let of_type = self.types.get(&sent.kind).and_then(|of_type| of_type.queue.clone());
         sent.queue.clone().or(of_type).unwrap_or_else(|| "default".to_owned())
     }

@@ -13,7 +13,15 @@ impl Model {
         if told.status != job.status {
             return Err(format!("explain calls it {}, it is {}", told.status.name(), job.status.name()));
         }
-        let Some(first) = told.reasons.first() else { return Err("explain names no reason".to_owned()) };
+        let (is_held, told) = self.held_back(job, told)?;
+        let first = match told.reasons.first() {
+            Some(first) if is_held && first.kind == WhyKind::Ready => {
+                return Err("explain says that it is ready, and why it is held back".to_owned());
+            }
+            Some(first) => first,
+            None if is_held => return self.explained_turn(job, &told),
+            None => return Err("explain names no reason".to_owned()),
+        };
         let allowed: &[WhyKind] = match job.status {
             Status::Pending if job.is_overdue(now) => &[WhyKind::Expired],
             Status::Pending if job.available_at > now => later(job),
@@ -34,7 +42,7 @@ impl Model {
         if waits && first.until.map(tagwerk_core::Timestamp::as_millis) != Some(job.available_at) {
             return Err(format!("explain says until {:?}, it is due at {}", first.until, job.available_at));
         }
-        self.explained_turn(job, told)
+        self.explained_turn(job, &told)
     }
 }
 

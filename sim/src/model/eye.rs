@@ -46,6 +46,8 @@ impl<'a> Eye<'a> {
                 Write::Attempt(id, attempt) => {
                     eye.attempts.insert((id.0, attempt.seq), attempt);
                 }
+                // What must be written about limits and queues is known from the calls.
+                Write::Limit(..) | Write::Queue(_) => {}
             }
         }
         eye
@@ -79,7 +81,11 @@ impl<'a> Eye<'a> {
             }
             Answer::Operate(Ok(OperateAnswer { job: Listed::Job(full), .. })) => self.see(full),
             Answer::Operate(Err(Refusal::Rejected { job, .. })) => self.see(job),
-            Answer::Operate(_) | Answer::Claim(_) | Answer::PutType(_) => {}
+            Answer::Operate(_)
+            | Answer::Claim(_)
+            | Answer::PutType(_)
+            | Answer::Limit(_)
+            | Answer::Queue(_) => {}
         }
     }
 

@@ -14,10 +14,11 @@ use tagwerk_engine::store::Filter;
 use super::compare::{self, Payload};
 use super::eye::Eye;
 use super::job::{Job, Lease};
+use super::starts::{Counts, Open};
 use super::{Contradiction, Judged, Model};
 
 /// A claim that may be served in a transaction.
-pub(crate) struct Open<'a> {
+pub(crate) struct Asking<'a> {
     pub(crate) claim: &'a Claim,
     /// Its answer, if it got one.
     pub(crate) answer: Option<&'a ClaimAnswer>,
@@ -40,7 +41,7 @@ pub(crate) enum Stage {
 
 impl Model {
     /// Judges every hand-out of the transaction and takes it over.
-    pub(crate) fn hand_out(&mut self, open: &mut [Open<'_>], eye: &Eye<'_>) -> Judged {
+    pub(crate) fn hand_out(&mut self, open: &mut [Asking<'_>], eye: &Eye<'_>) -> Judged {
         for row in &eye.written {
             let id = row.job.id.0;
             // What an operator has deleted in the same transaction was not handed out in it.
@@ -56,13 +57,13 @@ impl Model {
         Ok(())
     }
 
-    fn grant(&mut self, open: &mut [Open<'_>], row: &JobRow) -> Judged {
+    fn grant(&mut self, open: &mut [Asking<'_>], row: &JobRow) -> Judged {
         let id = row.job.id.0;
         let Some(lease) = &row.job.lease else {
             return Err(Contradiction::of(Some(id), "it runs without a lease"));
         };
         let wanted = |filter: &Filter| self.jobs.get(&id).is_some_and(|job| passes(filter, job));
-        let fits = |open: &&mut Open<'_>| match (open.stage, open.answer) {
+        let fits = |open: &&mut Asking<'_>| match (open.stage, open.answer) {
             (_, Some(answer)) => {
                 !answer.replayed
                     && !open.got.contains(&id)
@@ -87,6 +88,9 @@ impl Model {
         };
         let claim = &mut open[index];
         self.is_best(id, claim)?;
+        if let Some(job) = self.jobs.get(&id) {
+            self.capacity.started(job, Counts::Surely);
+        }
         claim.got.push(id);
         if claim.got.len() > claim.claim.max_jobs {
             return Err(Contradiction::of(Some(id), "a claim was given more jobs than it asked for"));
@@ -102,7 +106,7 @@ impl Model {
         Ok(())
     }
 
-    fn is_best(&self, id: i64, claim: &Open<'_>) -> Judged {
+    fn is_best(&self, id: i64, claim: &Asking<'_>) -> Judged {
         let job = self.job(id)?;
         if !passes(&claim.claim.filter, job) {
             return Err(Contradiction::of(Some(id), "it was handed to a claim that does not want it"));
@@ -121,31 +125,7 @@ impl Model {
             let what = format!("it was handed out, and job {} of its ordering key comes first", first.id);
             return Err(Contradiction::of(Some(id), what));
         }
-        let avoided = claim.avoid.contains(&id);
-        let better = self
-            .claimable(&claim.claim.filter)
-            .filter(|other| avoided || !claim.avoid.contains(&other.id))
-            .find(|other| {
-                let instead = avoided && !claim.avoid.contains(&other.id);
-                instead || other.place() < job.place()
-            });
-        match better {
-            None => Ok(()),
-            Some(other) => {
-                let why =
-                    if avoided { "since that worker gave it back a moment ago" } else { "by its place" };
-                let what = format!(
-                    "it was handed to {} though job {} goes first {why}: priority {} due {}, it has {} and {}",
-                    claim.claim.worker,
-                    other.id,
-                    other.priority,
-                    other.available_at,
-                    job.priority,
-                    job.available_at
-                );
-                Err(Contradiction::of(Some(id), what))
-            }
-        }
+        self.is_chosen(job, claim.claim, &claim.avoid)
     }
 
     /// Length: claim, job, type, server. Limit: job, type. The worker is told the end that counts.
@@ -169,7 +149,7 @@ impl Model {
     }
 
     /// The answer shows exactly what was handed out, or what a repeated claim has.
-    fn served(&mut self, open: &Open<'_>) -> Judged {
+    fn served(&mut self, open: &Asking<'_>) -> Judged {
         let Some(answer) = open.answer else { return Ok(()) };
         let mut shown: BTreeSet<i64> = BTreeSet::new();
         for claimed in &answer.jobs {
@@ -194,25 +174,9 @@ impl Model {
             ));
         }
         if shown.is_empty() {
-            return self.next_due(open, answer);
+            return self.next_due(open.claim, answer);
         }
         Ok(())
-    }
-
-    fn next_due(&self, open: &Open<'_>, answer: &ClaimAnswer) -> Judged {
-        let turns = self.turns();
-        let later =
-            |job: &&Job| job.status == Status::Pending && job.available_at > self.now && turns.has(job);
-        let mine = self.jobs.values().filter(|job| passes(&open.claim.filter, job)).filter(later);
-        let next = mine.map(|job| job.available_at).min();
-        let told = answer.next_due_at.map(tagwerk_core::Timestamp::as_millis);
-        if next == told {
-            return Ok(());
-        }
-        Err(Contradiction::of(
-            None,
-            format!("an empty claim must name {next:?} as next due time, it names {told:?}"),
-        ))
     }
 
     /// The running jobs of this worker that were claimed under this request.
@@ -242,14 +206,16 @@ impl Model {
     }
 
     /// A claim that could have been given more leaves nothing behind.
-    fn nothing_left(&self, open: &Open<'_>) -> Judged {
+    fn nothing_left(&self, open: &Asking<'_>) -> Judged {
         let full = open.got.len() >= open.claim.max_jobs;
         let repeated = open.answer.is_some_and(|answer| answer.replayed);
         if full || repeated || open.stage == Stage::Unknown {
             return Ok(());
         }
         let avoids = |id: i64| !open.got.is_empty() && open.avoid.contains(&id);
-        let left = self.claimable(&open.claim.filter).find(|job| !avoids(job.id)).map(|job| job.id);
+        let due = self.due(&open.claim.filter);
+        let left =
+            due.iter().find(|(job, open)| *open == Open::Yes && !avoids(job.id)).map(|(job, _)| job.id);
         match left {
             None => Ok(()),
             Some(id) => {
@@ -260,7 +226,7 @@ impl Model {
         }
     }
 
-    fn claimable<'m>(&'m self, filter: &'m Filter) -> impl Iterator<Item = &'m Job> {
+    pub(super) fn claimable<'m>(&'m self, filter: &'m Filter) -> impl Iterator<Item = &'m Job> {
         let turns = self.turns();
         let seen = |job: &&Job| !self.fresh.contains(&job.id);
         let wanted = |job: &&Job| job.is_claimable(self.now) && passes(filter, job);
@@ -268,7 +234,7 @@ impl Model {
     }
 }
 
-fn passes(filter: &Filter, job: &Job) -> bool {
+pub(super) fn passes(filter: &Filter, job: &Job) -> bool {
     let allows =
         |names: &Option<Vec<String>>, name: &String| names.as_ref().is_none_or(|names| names.contains(name));
     allows(&filter.queues, &job.queue) && allows(&filter.types, &job.kind)

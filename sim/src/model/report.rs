@@ -6,6 +6,7 @@ use tagwerk_engine::settings::LeaseToken;
 
 use super::compare::{self, Payload};
 use super::eye::Eye;
+use super::gates::Fate;
 use super::job::{Content, Job, Past, is_own};
 use super::time::{Moment, Setback, expired, follow};
 use super::{Contradiction, Judged, Model};
@@ -35,6 +36,8 @@ impl Model {
         }
         self.settle(id, eye);
         let verdict = self.verdict(call, eye)?;
+        let fate = if verdict == Ok(false) { Fate::Counts } else { Fate::ChangesNothing };
+        self.throttle(call, (fate, answer))?;
         let job = self.job(id)?;
         let accepted = if matches!(call.said, Said::Heartbeat { .. }) { Payload::Hidden } else { whole };
         match (verdict, answer) {

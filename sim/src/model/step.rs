@@ -3,15 +3,16 @@
 use std::sync::Arc;
 
 use tagwerk_core::limits;
-use tagwerk_engine::command::{Claim, ClaimAnswer, EngineError, PutType};
+use tagwerk_engine::command::{Claim, ClaimAnswer, EngineError};
 use tagwerk_engine::row::JobRow;
 
 use super::compare::Payload;
 use super::eye::Eye;
-use super::handout::{Open, Stage};
+use super::handout::{Asking, Stage};
+use super::starts::Counts;
 use super::{AVOID_MS, Contradiction, Judged, Model};
 use crate::call::{Answer, Call, Reply};
-use crate::witness::{End, Kind, Tried};
+use crate::witness::{End, Kind, Tried, Write};
 
 /// A message that was given to the server, and the answer that it put down in this step.
 pub(crate) enum Seen {
@@ -48,13 +49,13 @@ pub(crate) struct StepSeen {
 }
 
 /// One transaction with the messages that were in it.
-struct Run<'a> {
+pub(super) struct Run<'a> {
     tried: &'a Tried,
-    items: Vec<usize>,
+    pub(super) items: Vec<usize>,
     /// Whether time and retention were looked after.
     services: bool,
     /// Whether it was acknowledged, so that there are answers to be judged.
-    known: bool,
+    pub(super) known: bool,
 }
 
 impl<'a> Run<'a> {
@@ -73,6 +74,7 @@ impl StepSeen {
 impl Model {
     /// Judges a step and takes over what was committed in it.
     pub(crate) fn step(&mut self, step: &StepSeen) -> Judged {
+        self.capacity.read_clock(step.wall);
         let items = Self::refused_when_stopping(step)?;
         Self::parked_ended(step)?;
         let Some(first) = step.tries.first() else {
@@ -159,6 +161,7 @@ impl Model {
             }
         }
         self.put_types(step, run)?;
+        self.put_bounds(step, run)?;
         self.pass_time(run, &eye);
         for index in &run.items {
             self.act(&step.items[*index], (step, run), &eye)?;
@@ -176,6 +179,7 @@ impl Model {
     fn begin(&mut self, step: &StepSeen, tried: &Tried) -> Judged {
         self.now = step.wall;
         self.created_here = 0;
+        self.inserted_here = tried.writes.iter().filter(|write| matches!(write, Write::Insert(_))).count();
         self.touched.clear();
         self.fresh.clear();
         self.released.clear();
@@ -188,26 +192,6 @@ impl Model {
         for lease in self.jobs.values_mut().filter_map(|job| job.lease.as_mut()) {
             lease.expires_at += shift;
             lease.limit_at = lease.limit_at.map(|limit| limit + shift);
-        }
-        Ok(())
-    }
-
-    fn put_types(&mut self, step: &StepSeen, run: &Run<'_>) -> Judged {
-        for index in &run.items {
-            let Seen::Call { call, reply } = &step.items[*index] else { continue };
-            let Call::PutType(PutType { kind, settings }) = &**call else { continue };
-            let before = match settings {
-                Some(settings) => self.types.insert(kind.clone(), settings.clone()),
-                None => self.types.remove(kind),
-            };
-            if let Some(Ok(Answer::PutType(known))) = reply
-                && *known != before.is_some()
-            {
-                return Err(Contradiction::of(
-                    None,
-                    format!("whether type {kind} had settings is told wrongly"),
-                ));
-            }
         }
         Ok(())
     }
@@ -240,6 +224,12 @@ impl Model {
         self.fresh = more.iter().chain(&older).map(|(_, id)| *id).collect();
         if !run.services {
             self.fresh.extend(attempts.iter().chain(&ages).map(|(_, id)| *id));
+            // A claim that met one of these may have spent a start on it.
+            for (_, id) in &ages {
+                if let Some(job) = self.jobs.get(id) {
+                    self.capacity.started(job, Counts::Perhaps);
+                }
+            }
         }
         for (_, id) in attempts.into_iter().chain(more).chain(ages).chain(older) {
             self.settle(id, eye);
@@ -289,13 +279,15 @@ impl Model {
             (Call::Operate(call), None) => self.operate(call, None, eye),
             (Call::Operate(call), Some(Ok(Answer::Operate(answer)))) => self.operate(call, Some(answer), eye),
             (Call::Claim(_), None | Some(Ok(Answer::Claim(_))))
-            | (Call::PutType(_), None | Some(Ok(Answer::PutType(_)))) => Ok(()),
+            | (Call::PutType(_), None | Some(Ok(Answer::PutType(_))))
+            | (Call::Limit(_), None | Some(Ok(Answer::Limit(_))))
+            | (Call::Queue(_), None | Some(Ok(Answer::Queue(_)))) => Ok(()),
             _ => Err(surprise(call, reply)),
         }
     }
 
     /// The claims that may be served in a transaction: those in it, and those that wait.
-    fn open<'a>(&self, step: &'a StepSeen, run: &Run<'_>) -> Vec<Open<'a>> {
+    fn open<'a>(&self, step: &'a StepSeen, run: &Run<'_>) -> Vec<Asking<'a>> {
         let mut open = Vec::new();
         let (known, stops) = (run.known, step.stops());
         let stage = |answered: bool| match (known, answered) {
@@ -318,7 +310,7 @@ impl Model {
                 continue;
             }
             let avoid = self.avoided(step, claim);
-            open.push(Open { claim, answer: mine, stage: stage(mine.is_some()), avoid, got: Vec::new() });
+            open.push(Asking { claim, answer: mine, stage: stage(mine.is_some()), avoid, got: Vec::new() });
         }
         for (index, item) in step.items.iter().enumerate() {
             let Seen::Call { call, reply } = item else { continue };
@@ -343,7 +335,7 @@ impl Model {
             let later = answer.is_some_and(|answer| !answer.jobs.is_empty());
             if here || (later && matches!(**call, Call::Claim(_))) {
                 let avoid = self.avoided(step, claim);
-                open.push(Open { claim, answer, stage: stage(answer.is_some()), avoid, got: Vec::new() });
+                open.push(Asking { claim, answer, stage: stage(answer.is_some()), avoid, got: Vec::new() });
             }
         }
         open
@@ -357,7 +349,7 @@ impl Model {
         avoid
     }
 
-    fn replayed(&mut self, node: usize, open: &[Open<'_>]) {
+    fn replayed(&mut self, node: usize, open: &[Asking<'_>]) {
         for answer in open.iter().filter_map(|open| open.answer).filter(|answer| answer.replayed) {
             for claimed in &answer.jobs {
                 if let Some(lease) = &claimed.job.row.job.lease {

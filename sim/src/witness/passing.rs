@@ -108,6 +108,7 @@ impl Tx for WitnessTx<'_> {
     }
 
     fn put_limit(&mut self, name: &str, settings: Option<&LimitSettings>) -> StoreResult<bool> {
+        self.wrote([Write::Limit(name.to_owned(), settings.cloned())]);
         self.pass(|tx| tx.put_limit(name, settings))
     }
 
@@ -261,6 +262,7 @@ impl Tx for WitnessTx<'_> {
     }
 
     fn put_queue(&mut self, row: &QueueRow) -> StoreResult<()> {
+        self.wrote([Write::Queue(Box::new(row.clone()))]);
         self.pass(|tx| tx.put_queue(row))
     }
 

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use tagwerk_core::{Outcome, Status};
-use tagwerk_engine::command::{Claim, Holder, Refusal, Said, Work, WorkerAnswer, WorkerCall};
+use tagwerk_engine::command::{
+    Claim, ControlQueue, Holder, QueueControl, Refusal, Said, Work, WorkerAnswer, WorkerCall,
+};
 use tagwerk_engine::store::Filter;
 
 use super::{Event, Lived, Stop, World};
@@ -29,6 +31,7 @@ impl World {
                 self.wait_until(self.servers[index].down_until)?;
             }
         }
+        self.resume_all()?;
         let mut last = self.long_enough();
         while self.mono() < last && !self.judges.model.is_at_rest() {
             self.work_off()?;
@@ -60,7 +63,22 @@ impl World {
     fn long_enough(&self) -> i64 {
         let wall = self.wall();
         let ahead = self.judges.model.last_due().map_or(0, |due| (due - wall).max(0));
-        self.mono() + ahead + GRACE_MS
+        self.mono() + ahead + GRACE_MS + self.judges.model.held_ms()
+    }
+
+    /// What was paused goes on, but for worlds that end so.
+    fn resume_all(&mut self) -> Lived<()> {
+        let ends_paused = self.plan.caps.as_ref().is_none_or(|caps| caps.ends_paused);
+        if self.plan.nodes > 1 || ends_paused {
+            return Ok(());
+        }
+        for (queue, reason) in self.judges.model.pauses() {
+            let control = QueueControl::Resume { reason: Some(reason) };
+            if !matches!(self.ask(Call::Queue(ControlQueue { queue, control }))?, Ok(Answer::Queue(_))) {
+                return Err(Stop::world("a queue could not be resumed though nothing was broken any more"));
+            }
+        }
+        Ok(())
     }
 
     fn wait_until(&mut self, mono: i64) -> Lived<()> {

@@ -8,7 +8,7 @@ use tagwerk_engine::row::{FullJob, JobRow};
 use tagwerk_engine::store::{Listed, Read};
 
 use super::{Lived, Stop, World, turns};
-use crate::call::{Answer, Reply, refusal_code};
+use crate::call::{Answer, Reply, queue_code, refusal_code};
 use crate::invariants::{self, At, Event, Invariant};
 use crate::model::{Contradiction, Model, Seen, StepSeen};
 use crate::plan::Plan;
@@ -33,12 +33,13 @@ pub(super) struct Judges {
 
 impl Judges {
     pub(super) fn new(plan: &Plan) -> Self {
-        Self {
-            model: Model::new(plan.settings.clone()),
-            invariants: invariants::all(&plan.settings),
-            rows: BTreeMap::new(),
-            steps: 0,
-        }
+        Self { model: Model::new(plan), invariants: invariants::all(plan), rows: BTreeMap::new(), steps: 0 }
+    }
+
+    /// A server process begins.
+    pub(super) fn started(&mut self, node: usize, at: At) -> Verdict {
+        self.model.node_started(node, at.now, at.mono);
+        self.show(at, &Event::Started)
     }
 
     /// Judges one batch.
@@ -93,7 +94,7 @@ impl Judges {
                 Write::Erase(id) => {
                     self.rows.remove(id);
                 }
-                Write::Key(_) | Write::Attempt(..) => {}
+                Write::Key(_) | Write::Attempt(..) | Write::Limit(..) | Write::Queue(_) => {}
             }
         }
         let event = Event::Committed { rows: &self.rows };
@@ -145,8 +146,13 @@ fn count(reply: &Reply, tally: &mut Tally) {
             work.claimed.iter().for_each(|answer| count_claim(answer, tally));
         }
         Ok(Answer::Operate(Ok(_))) => tally.count("answers", "operator's action done"),
-        Ok(Answer::Operate(Err(refusal))) => refused(refusal_code(refusal), tally),
+        Ok(Answer::Operate(Err(refusal)) | Answer::Limit(Err(refusal))) => {
+            refused(refusal_code(refusal), tally);
+        }
         Ok(Answer::PutType(_)) => tally.count("answers", "settings written"),
+        Ok(Answer::Limit(Ok(_))) => tally.count("answers", "about limits"),
+        Ok(Answer::Queue(Ok(_))) => tally.count("answers", "about queues"),
+        Ok(Answer::Queue(Err(refusal))) => refused(queue_code(refusal), tally),
     }
 }
 
@@ -180,6 +186,10 @@ impl World {
     /// Reads everything there is through a snapshot and lets all judges look at it.
     pub(super) fn look_at_all(&mut self, index: usize) -> Lived<()> {
         let at = At { now: self.wall(), mono: self.mono() };
+        if self.servers[index].node.is_none() {
+            return Ok(());
+        }
+        let limits = self.limits_told(index)?;
         let Some(node) = &self.servers[index].node else { return Ok(()) };
         let (readers, vitals) = (std::sync::Arc::clone(&node.readers), node.shared.vitals());
         let broken = |what: String| Stop::world(format!("the store cannot be read: {what}"));
@@ -189,6 +199,8 @@ impl World {
         self.judges.scanned(at, &jobs).map_err(stop)?;
         let ledger = read.ledger().map_err(|error| broken(error.to_string()))?;
         self.judges.model.compare_all(&jobs, &ledger).map_err(|found| stop(("model".to_owned(), found)))?;
+        let rows = read.queue_rows().map_err(|error| broken(error.to_string()))?;
+        self.judges.model.compare_queues(&rows).map_err(|found| stop(("model".to_owned(), found)))?;
         let checked = check(&mut *read, Depth::Integrity).map_err(|error| broken(error.to_string()))?;
         if let Some(finding) = checked.findings.first() {
             let what = format!("`tagwerk check` finds {}: {}", finding.code, finding.detail);
@@ -197,8 +209,9 @@ impl World {
         let now = Timestamp::from_millis(at.now);
         let waits = |full: &&FullJob| full.row.is_blocked();
         for full in jobs.iter().take(60).chain(jobs.iter().skip(60).filter(waits).take(60)) {
-            let told =
+            let mut told =
                 explain(&mut *read, &full.row, &vitals, now).map_err(|error| broken(error.to_string()))?;
+            told.add_limits(&full.row.lane, &limits);
             self.judges.model.explained(full.row.job.id.0, &told, at.now).map_err(|what| {
                 stop(("explained".to_owned(), Contradiction::of(Some(full.row.job.id.0), what)))
             })?;

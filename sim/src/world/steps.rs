@@ -47,7 +47,7 @@ impl World {
     }
 
     /// What the server takes out of its inbox.
-    fn batch(&mut self, index: usize, fate: Fate) -> (Vec<usize>, Vec<Message>, StepSeen) {
+    pub(super) fn batch(&mut self, index: usize, fate: Fate) -> (Vec<usize>, Vec<Message>, StepSeen) {
         let (wall, mono) = (self.wall(), self.mono());
         let server = &mut self.servers[index];
         let mut items = Vec::new();
@@ -86,7 +86,7 @@ impl World {
         (taken, messages, step)
     }
 
-    fn do_batch(
+    pub(super) fn do_batch(
         &mut self,
         index: usize,
         (taken, messages): (Vec<usize>, Vec<Message>),
@@ -112,7 +112,7 @@ impl World {
     }
 
     /// Writes down what was committed and answered.
-    fn note_step(&mut self, step: &StepSeen) {
+    pub(super) fn note_step(&mut self, step: &StepSeen) {
         let mono = self.mono();
         for tried in &step.tries {
             self.note_try(tried);
@@ -149,7 +149,7 @@ impl World {
     }
 
     /// Sends answers on their way, and keeps the claims that wait.
-    fn deliver(&mut self, index: usize, taken: &[usize], step: StepSeen) {
+    pub(super) fn deliver(&mut self, index: usize, taken: &[usize], step: StepSeen) {
         let mut replies: Vec<(usize, Reply)> = Vec::new();
         let mut holding = Vec::new();
         let held = std::mem::take(&mut self.servers[index].holding);
@@ -176,7 +176,7 @@ impl World {
     }
 
     /// As the loop around the committer does: at once if something has come in, else when its patience ends.
-    fn plan_next(&mut self, index: usize) {
+    pub(super) fn plan_next(&mut self, index: usize) {
         let mono = self.mono();
         let busy_until = mono + self.duration();
         let Some(node) = &self.servers[index].node else { return };

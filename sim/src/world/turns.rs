@@ -53,7 +53,9 @@ pub(super) fn count(tried: &Tried, tally: &mut Tally) {
         let (before, after) = match write {
             Write::Insert(insert) => (None, &insert.row),
             Write::Change(change) => (Some(&change.before), &change.after),
-            Write::Erase(_) | Write::Key(_) | Write::Attempt(..) => continue,
+            Write::Erase(_) | Write::Key(_) | Write::Attempt(..) | Write::Limit(..) | Write::Queue(_) => {
+                continue;
+            }
         };
         if let Some(what) = met(before, after) {
             tally.count("turns", what);
