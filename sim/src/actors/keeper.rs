@@ -1,12 +1,13 @@
 //! Changes limits and bounds of queues while everything runs; pauses queues for several reasons and lifts them; drains.
 
+use tagwerk_core::rate::Rate;
 use tagwerk_engine::command::{ControlQueue, LimitCall, QueueControl};
 use tagwerk_engine::row::LimitRef;
 
 use super::{Actor, Desk};
 use crate::call::{Call, Reply};
 use crate::chance::Chance;
-use crate::plan::{LIMITS, bounds, limit_settings};
+use crate::plan::{Caps, LIMITS, bounds, limit_settings};
 
 /// See the module.
 pub(super) struct Keeper;
@@ -17,10 +18,10 @@ const REASONS: [&str; 3] = ["deploy", "crm down", "night"];
 impl Actor for Keeper {
     fn wake(&mut self, desk: &mut Desk<'_>) {
         desk.wake_within(200, 5_000);
-        let queues = desk.plan.queues;
+        let (queues, caps) = (desk.plan.queues, desk.plan.caps.as_ref());
         let chance = &mut *desk.chance;
         let call = if chance.percent(40) {
-            Call::Limit(about_limit(chance))
+            Call::Limit(about_limit(chance, caps))
         } else {
             let queue =
                 if chance.percent(15) { "default".to_owned() } else { format!("q{}", chance.below(queues)) };
@@ -39,10 +40,20 @@ impl Actor for Keeper {
     }
 }
 
-fn about_limit(chance: &mut Chance) -> LimitCall {
+fn about_limit(chance: &mut Chance, caps: Option<&Caps>) -> LimitCall {
     let name = (*chance.pick(&LIMITS)).to_owned();
     match chance.weighted(&[50, 20, 15, 15, 10]) {
-        0 => LimitCall::Put(name, limit_settings(chance)),
+        0 => {
+            let first = caps.and_then(|caps| caps.rate_of(&name));
+            let mut settings = limit_settings(chance);
+            // A rate that is spread looks at its last start only. What came before a change it does not know, so here a
+            // spread rate is never changed for another, nor another for it.
+            settings.rate = match first.filter(|rate| rate.spread) {
+                Some(first) => settings.rate.map(|_| first),
+                None => settings.rate.map(|rate| Rate { spread: false, ..rate }),
+            };
+            LimitCall::Put(name, settings)
+        }
         1 => LimitCall::Delete(name),
         2 => LimitCall::Show(name),
         3 => LimitCall::List,

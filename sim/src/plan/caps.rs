@@ -52,6 +52,13 @@ impl Caps {
     }
 }
 
+impl Caps {
+    /// The rate that a limit has at the start.
+    pub(crate) fn rate_of(&self, name: &str) -> Option<Rate> {
+        self.limits.iter().find(|(known, _)| known == name)?.1.rate
+    }
+}
+
 /// Bounds of a limit. Periods are short and counts low, so that jobs have to wait for them.
 pub(crate) fn settings(chance: &mut Chance) -> LimitSettings {
     let max_running = chance.percent(60).then(|| number(chance, 3));
