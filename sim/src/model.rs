@@ -191,7 +191,7 @@ impl Model {
     }
 
     /// Its queue is paused, or that of the job before it in the order of its key.
-    fn waits_for_a_pause(&self, job: &Job) -> bool {
+    pub(crate) fn waits_for_a_pause(&self, job: &Job) -> bool {
         let is_paused = |job: &Job| job.status == Status::Pending && self.capacity.is_paused(&job.queue);
         job.status == Status::Pending && (is_paused(job) || self.before(job).is_some_and(is_paused))
     }

@@ -39,6 +39,7 @@ impl Turns {
                     && row.lane.fair_key().is_some()
                     && row.lane.fair_key() != given.lane.fair_key()
                     && job.status == Status::Pending
+                    && !row.is_blocked()
                     && job.available_at.as_millis() <= at.now
                     && job.updated_at.as_millis() < at.now
                     && job.release_count == 0

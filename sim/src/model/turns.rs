@@ -136,6 +136,7 @@ impl Model {
     pub(crate) fn wait_for_people(&self) -> Vec<i64> {
         let moves = |job: &Job| match job.status {
             Status::Running => true,
+            Status::Pending if self.waits_for_a_pause(job) => false,
             Status::Pending => self.before(job).is_none_or(|first| first.status != Status::Failed),
             Status::Completed | Status::Failed | Status::Cancelled => false,
         };
@@ -144,7 +145,7 @@ impl Model {
         }
         let waits = |key: &str| self.in_line(key).any(|job| job.status == Status::Pending);
         let firsts = self.orders.keys().filter(|key| waits(key)).filter_map(|key| self.first(key));
-        firsts.map(|job| job.id).collect()
+        firsts.filter(|job| job.status == Status::Failed).map(|job| job.id).collect()
     }
 
     fn behind(&self, job: &Job) -> usize {
