@@ -1,6 +1,5 @@
 //! Changes limits and bounds of queues while everything runs; pauses queues for several reasons and lifts them; drains.
 
-use tagwerk_core::rate::Rate;
 use tagwerk_engine::command::{ControlQueue, LimitCall, QueueControl};
 use tagwerk_engine::row::LimitRef;
 
@@ -46,12 +45,8 @@ fn about_limit(chance: &mut Chance, caps: Option<&Caps>) -> LimitCall {
         0 => {
             let first = caps.and_then(|caps| caps.rate_of(&name));
             let mut settings = limit_settings(chance);
-            // A rate that is spread looks at its last start only. What came before a change it does not know, so here a
-            // spread rate is never changed for another, nor another for it.
-            settings.rate = match first.filter(|rate| rate.spread) {
-                Some(first) => settings.rate.map(|_| first),
-                None => settings.rate.map(|rate| Rate { spread: false, ..rate }),
-            };
+            // What a change of the rate makes of the starts before it is not simulated yet: a limit keeps its first rate.
+            settings.rate = first;
             LimitCall::Put(name, settings)
         }
         1 => LimitCall::Delete(name),

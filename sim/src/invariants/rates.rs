@@ -1,7 +1,7 @@
 //! Rates are kept: never more than `count` starts in any window of the period. Section 6.
 //!
 //! Time is what the wall clock has gone forward in all, since a clock that is put forward may open a rate early. After a
-//! change of the rate the starts count on that the old period could still see.
+//! change of the rate the starts count on that both periods can still see: a change is met at the next claim.
 
 use std::collections::BTreeMap;
 
@@ -17,8 +17,8 @@ use crate::witness::Write;
 #[derive(Default)]
 pub(super) struct Rates {
     limits: BTreeMap<String, Rate>,
-    /// When jobs were handed out under a limit.
-    starts: BTreeMap<LimitRef, Vec<i64>>,
+    /// When jobs were handed out under a limit, and the shortest period since.
+    starts: BTreeMap<LimitRef, Vec<(i64, i64)>>,
     wall: Option<i64>,
     forward: i64,
 }
@@ -43,7 +43,10 @@ impl Rates {
         for (_, starts) in self.starts.iter_mut().filter(|(limit, _)| limit.name == name) {
             // Gone with the limit, or without a rate that would look at them.
             let seen = old.filter(|_| new.is_some()).map_or(0, |old| old.per_ms);
-            starts.retain(|start| forward - start < seen);
+            starts.retain(|(start, _)| forward - start < seen);
+            for (_, known) in starts {
+                *known = new.map_or(*known, |new| new.per_ms.min(*known));
+            }
         }
     }
 
@@ -51,8 +54,9 @@ impl Rates {
         for limit in row.lane.limits() {
             let Some(rate) = self.limits.get(&limit.name) else { continue };
             let starts = self.starts.entry(limit.clone()).or_default();
-            starts.push(self.forward);
-            let recent = starts.iter().filter(|start| self.forward - **start < rate.per_ms).count();
+            starts.push((self.forward, rate.per_ms));
+            let recent =
+                starts.iter().filter(|(start, known)| self.forward - start < rate.per_ms.min(*known)).count();
             if recent > rate.count as usize {
                 let what = format!("it is start {recent} under {limit} within {} ms: {rate:?}", rate.per_ms);
                 return Err((Some(row.job.id), what));

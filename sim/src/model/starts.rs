@@ -56,6 +56,9 @@ struct Start {
     slack: i64,
     /// It must count.
     is_sure: bool,
+    /// The shortest period since, in which it must have been looked at to be known still: a change of the rate is met at
+    /// the next claim.
+    known_ms: i64,
     /// The rate was spread.
     is_spread: bool,
     /// Shortest and longest distance to the next one that rates have asked for since, had they been spread.
@@ -78,6 +81,7 @@ impl Starts {
             is_put_back: false,
             slack: 0,
             is_sure: counts == Counts::Surely,
+            known_ms: rate.per_ms,
             is_spread: rate.spread,
             gaps: (gap, gap),
         });
@@ -99,6 +103,7 @@ impl Starts {
                 start.slack += old.per_ms / PARTS + 1;
             }
             if let Some(new) = new {
+                start.known_ms = start.known_ms.min(new.per_ms);
                 let gap = new.per_ms / i64::from(new.count);
                 start.gaps = (start.gaps.0.min(gap), start.gaps.1.max(gap));
             }
@@ -113,8 +118,10 @@ impl Starts {
     fn earliest(&self, rate: &Rate, at: Reading) -> i64 {
         let sure = || self.all.iter().filter(|start| start.is_sure);
         let left = |start: &Start, ms: i64| ms - (at.forward - start.forward);
-        let mut counted: Vec<i64> =
-            sure().map(|start| left(start, rate.per_ms)).filter(|left| *left > 0).collect();
+        let mut counted: Vec<i64> = sure()
+            .map(|start| left(start, rate.per_ms.min(start.known_ms)))
+            .filter(|left| *left > 0)
+            .collect();
         let of_count = of_enough(&mut counted, rate).unwrap_or(0);
         let of_gap = if rate.spread { sure().map(|start| left(start, start.gaps.0)).max() } else { None };
         at.wall + of_count.max(of_gap.unwrap_or(0)).max(0)
