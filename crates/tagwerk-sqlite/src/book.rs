@@ -110,6 +110,16 @@ impl Book {
         }
     }
 
+    /// A row has left this place. Where keys take turns a head that is early could go before, or stand in the way of, what
+    /// has the turn, so the level is read anew.
+    pub(crate) fn leave(&mut self, conn: &Connection, level: Level, place: Head) -> Res<()> {
+        if self.heads.get(&level) == Some(&place) {
+            let head = seek(conn, level)?;
+            self.set(level, head);
+        }
+        Ok(())
+    }
+
     /// The head of a level is known now. Whether it is due the next [`Book::wake`] sees, also if it is the same as before:
     /// a head that stayed among the due ones and is not due would be met again and again.
     pub(crate) fn set(&mut self, level: Level, head: Option<Head>) {

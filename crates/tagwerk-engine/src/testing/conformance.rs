@@ -185,6 +185,8 @@ macro_rules! conformance_tests {
                 a_held_limit_is_closed_until_then,
                 a_limit_held_as_a_whole_holds_its_partitions,
                 fair_keys_take_turns,
+                a_job_that_has_gone_has_no_turn,
+                a_job_that_has_gone_stands_for_no_queue,
                 fair_keys_take_turns_within_a_claim,
                 a_late_tenant_starts_within_two_claims,
                 keys_of_different_queues_do_not_meet,

@@ -160,6 +160,9 @@ pub(super) fn put(writer: &mut Writer, changes: &[Change]) -> Res<()> {
             }
         }
         recent.wrote(after);
+        if before.lane.fair_key().is_some() && is_offered(before) && !was_given {
+            book.leave(conn, level(before), place(before))?;
+        }
         if is_offered(after) {
             book.offer(level(after), place(after));
         }

@@ -419,6 +419,48 @@ pub fn fair_keys_take_turns(bench: &mut dyn Bench) {
     assert_eq!(order, expected, "{added:?}");
 }
 
+/// A job that has gone leaves no trace in the turns: of one key the next in the order goes, wherever it stands.
+pub fn a_job_that_has_gone_has_no_turn(bench: &mut dyn Bench) {
+    let drafts = [
+        job().fair("a").due(at(1)),
+        job().fair("a").due(at(5)),
+        job().fair("a").kind("other").due(at(3)),
+        job().due(at(9)),
+    ];
+    let added = add_all(bench, &drafts);
+    end_as(bench, added[0], |row| settled(row, Status::Cancelled, at(6)));
+    let taken: Vec<JobId> = claims(bench, 3).iter().map(|row| row.job.id).collect();
+    // The key goes first once, then both have had a turn.
+    assert_eq!(taken, [added[2], added[3], added[1]]);
+}
+
+/// Nor does it stand for its queue, whether it went before it was due or after.
+pub fn a_job_that_has_gone_stands_for_no_queue(bench: &mut dyn Bench) {
+    let of_queue = |key: &str| job().queue("x").fair(key);
+    let turns = add_all(bench, &[of_queue("a").due(at(1)), of_queue("b").due(at(2))]);
+    assert_eq!(
+        claims(bench, 2).iter().map(|row| row.job.id).collect::<Vec<_>>(),
+        turns,
+        "then it is the turn of a"
+    );
+    let drafts = [
+        of_queue("a").due(at(8)),
+        of_queue("b").due(at(4)),
+        job().queue("y").due(at(6)),
+        of_queue("a").due(at(40)),
+    ];
+    let added = add_all(bench, &drafts);
+    end_as(bench, added[0], |row| settled(row, Status::Cancelled, at(6)));
+    end_as(bench, added[3], |row| settled(row, Status::Cancelled, at(6)));
+    let one =
+        |bench: &mut dyn Bench, now: i64| write(bench, |tx| take(tx, at(now), wish(&all(), 1)))[0].job.id;
+    assert_eq!(one(bench, 10), added[1]);
+    let later = add_all(bench, &[of_queue("b").due(at(30))]);
+    assert_eq!(one(bench, 10), added[2]);
+    let last = add_all(bench, &[job().queue("y").due(at(35))]);
+    assert_eq!([one(bench, 50), one(bench, 50)], [later[0], last[0]]);
+}
+
 /// The same in one claim of many.
 pub fn fair_keys_take_turns_within_a_claim(bench: &mut dyn Bench) {
     let fair = |key: &str| job().fair(key);

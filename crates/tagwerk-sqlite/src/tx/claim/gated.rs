@@ -10,7 +10,7 @@ use tagwerk_engine::store::ClaimQuery;
 
 use super::{End, Merge, Sources, place};
 use crate::boards::Closed;
-use crate::book::Level;
+use crate::book::{Candidate, Level};
 use crate::error::Res;
 use crate::lanes::Lanes;
 use crate::writer::Writer;
@@ -39,7 +39,9 @@ pub(super) fn answer(
         let most = if pick.takes_turns { 1 } else { usize::try_from(room).unwrap_or(usize::MAX) };
         let before = merge.taken.len();
         merge.wanted = before.saturating_add(most).min(query.wanted);
-        let end = merge.read(pick.from, pick.runner_up)?;
+        // A head may be early. Where keys take turns its place decides between those of one turn, so nothing behind it counts.
+        let just_it = pick.takes_turns.then(|| Candidate::new(level, pick.from.head.next()));
+        let end = merge.read(pick.from, pick.runner_up.into_iter().chain(just_it).min())?;
         let is_cut = matches!(end, End::Fulfilled(_)) && merge.taken.len() < merge.wanted;
         let head = match end {
             End::Exhausted => None,
