@@ -212,6 +212,10 @@ impl Model {
             let until = why.until.map(Timestamp::as_millis);
             let fits = |reason: &Reason| {
                 reason.kind == why.kind
+                    && reason
+                        .of
+                        .as_ref()
+                        .is_none_or(|limit| why.detail.starts_with(&format!("Limit {limit} ")))
                     && match reason.until {
                         Some((low, high)) => until.is_some_and(|until| (low..=high).contains(&until)),
                         None => until.is_none(),
@@ -225,7 +229,7 @@ impl Model {
             }
         }
         if let Some(missing) = expected.iter().find(|reason| reason.open == Open::No) {
-            return Err(format!("explain must say {:?} until {:?}", missing.kind, missing.until));
+            return Err(format!("explain must say {missing:?}; it says {:?}", told.reasons));
         }
         let first = told.reasons.first().map(|why| why.kind);
         if self.capacity.is_paused(&job.queue) && first != Some(WhyKind::QueuePaused) {
@@ -239,15 +243,16 @@ impl Model {
         let load = self.load();
         let mut reasons = Vec::new();
         let paused = self.capacity.queues.get(&job.queue).map_or(0, |row| row.paused.len());
-        let pause = Reason { kind: WhyKind::QueuePaused, until: None, open: Open::No };
+        let pause = Reason { kind: WhyKind::QueuePaused, of: None, until: None, open: Open::No };
         reasons.resize(paused, pause);
-        let reason = |kind, span| Reason { kind, until: None, open: open_by(span, self.now) };
+        let reason = |kind, span| Reason { kind, of: None, until: None, open: open_by(span, self.now) };
         reasons.extend(self.queue_span(&load, job).map(|span| reason(WhyKind::QueueFull, span)));
         for limit in job.limits() {
             let spans = self.limit_spans(&load, limit);
-            let until = |kind, span| Reason { until: Some(span), ..reason(kind, span) };
+            let own = |kind, span| Reason { of: Some(limit.clone()), ..reason(kind, span) };
+            let until = |kind, span| Reason { until: Some(span), ..own(kind, span) };
             reasons.extend(spans.hold.map(|span| until(WhyKind::Throttled, span)));
-            reasons.extend(spans.slots.map(|span| reason(WhyKind::LimitFull, span)));
+            reasons.extend(spans.slots.map(|span| own(WhyKind::LimitFull, span)));
             reasons.extend(spans.rate.map(|span| until(WhyKind::RateExhausted, span)));
         }
         reasons
@@ -258,6 +263,8 @@ impl Model {
 #[derive(Clone, Debug)]
 struct Reason {
     kind: WhyKind,
+    /// Which limit.
+    of: Option<LimitRef>,
     until: Option<Span>,
     /// Whether it does so for certain.
     open: Open,
