@@ -143,6 +143,7 @@ pub(crate) const fn said_name(said: &Said) -> &'static str {
     match said {
         Said::Heartbeat { .. } => "heartbeat",
         Said::Checkpoint(_) => "checkpoint",
+        Said::Lead { .. } => "complete with follow-ups",
         Said::Throttle { .. } => "fail and hold a limit",
         Said::Report { outcome, .. } => match outcome {
             Outcome::Completed => "complete",
@@ -217,6 +218,7 @@ pub(crate) const fn refusal_code(refusal: &Refusal) -> &'static str {
         Refusal::QueueFull { .. } => "queue-full",
         Refusal::QueueDraining { .. } => "queue-draining",
         Refusal::Invalid { .. } => "invalid",
+        Refusal::FollowUp { .. } => "follow-up",
         Refusal::UnknownLimit { .. } => "invalid (unknown limit)",
         Refusal::NoSuchLimit(_) => "limit-not-found",
         Refusal::LimitInUse { .. } => "limit-in-use",

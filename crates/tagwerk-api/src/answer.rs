@@ -14,8 +14,8 @@ pub use bulk::{
 };
 pub use encode::Encode;
 pub use job::{
-    ClaimedJob, DamagedJob, Deleted, EnqueueAnswer, EnqueueTombstone, Enqueued, Existing, Failure,
-    HeartbeatAnswer, Job, JobSummary, JobsPage, ReviewPage, Tombstone,
+    ClaimedJob, CompletedJob, DamagedJob, Deleted, EnqueueAnswer, EnqueueTombstone, Enqueued, Existing,
+    Failure, FollowedUp, HeartbeatAnswer, Job, JobSummary, JobsPage, ReviewPage, Tombstone,
 };
 pub use limit::{LimitDeleted, LimitInfo, LimitJobs, LimitList, LimitUse};
 pub use server::{

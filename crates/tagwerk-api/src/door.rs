@@ -13,6 +13,7 @@
 mod body;
 mod decoded;
 mod enqueue;
+mod follow;
 mod gates;
 mod json;
 mod limits;
@@ -26,9 +27,9 @@ mod worker;
 
 pub use body::{check_content_type, is_ndjson, parse_if_match, parse_job_id};
 pub use decoded::{
-    Cancel, Checkpoint, Claim, Complete, Delete, Discard, Drain, Fail, ForceFail, Heartbeat, Holder,
-    LimitBounds, NewJob, NewJobs, Pause, QueueBounds, RateBounds, Release, Report, ReportBulk, ReportItem,
-    Reported, ReserveBounds, Resume, Retry, RetryFields, Throttle, TypeDefaults, Unblock,
+    Cancel, Checkpoint, Claim, Complete, Delete, Discard, Drain, Fail, FollowUps, ForceFail, Heartbeat,
+    Holder, LimitBounds, NewJob, NewJobs, Pause, QueueBounds, RateBounds, Release, Report, ReportBulk,
+    ReportItem, Reported, ReserveBounds, Resume, Retry, RetryFields, Throttle, TypeDefaults, Unblock,
 };
 pub use limits::DoorLimits;
 pub use nearest::nearest;

@@ -25,6 +25,20 @@ pub struct Answer<T> {
 }
 
 impl<T> Answer<T> {
+    /// The same answer with something else made of what it says.
+    #[must_use]
+    pub fn map<U>(self, make: impl FnOnce(T) -> U) -> Answer<U> {
+        Answer {
+            value: make(self.value),
+            status: self.status,
+            text: self.text,
+            replayed: self.replayed,
+            retry_after: self.retry_after,
+            next_due_at: self.next_due_at,
+            ignored: self.ignored,
+        }
+    }
+
     pub(crate) fn new(value: T, status: u16, (headers, text): (&HeaderMap, String)) -> Self {
         let is_true = |name| header(headers, name) == Some("true");
         let ignored = header(headers, headers::TAGWERK_IGNORED).unwrap_or_default();

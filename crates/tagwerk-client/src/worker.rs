@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tagwerk_api::answer::{
-    BulkClaimAnswer, BulkHeartbeatAnswer, ClaimedJob, HeartbeatAnswer, Job, ReportBulkAnswer,
+    BulkClaimAnswer, BulkHeartbeatAnswer, ClaimedJob, CompletedJob, HeartbeatAnswer, Job, ReportBulkAnswer,
 };
 use tagwerk_api::request::{
     BulkClaimRequest, BulkHeartbeatRequest, CheckpointRequest, ClaimRequest, CompleteRequest, FailRequest,
@@ -29,7 +29,7 @@ impl Client {
     }
 
     /// `POST /jobs/{id}/complete`: done. Repeated only with its lease, like all reports.
-    pub async fn complete(&self, id: i64, report: &CompleteRequest) -> Result<Answer<Job>, Error> {
+    pub async fn complete(&self, id: i64, report: &CompleteRequest) -> Result<Answer<CompletedJob>, Error> {
         self.report(id, "complete", (report, Repeat::if_recognised(report.lease.as_ref()))).await
     }
 

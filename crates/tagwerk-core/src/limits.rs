@@ -188,6 +188,8 @@ pub const STREAM_PIECES_MAX: usize = 4;
 pub const STREAM_PIECE_BYTES: usize = 32 * KIB;
 /// Reports of one bulk report: what a large worker finishes in a second; one commit.
 pub const REPORTS_MAX: usize = 1_000;
+/// Follow-ups of all entries of a bulk report: as many as a bulk enqueue may have, for the same reason.
+pub const REPORTS_FOLLOW_UPS_MAX: usize = BULK_JOBS_MAX;
 /// Jobs of one claim: what a large worker does in a few seconds; more would only sit in its memory under lease.
 pub const CLAIM_JOBS: Range<u32> = Range { min: 1, max: 1_000 };
 /// Bytes of one claim answer: what a worker's client reads without trouble. One job is always given, however large.

@@ -1,5 +1,7 @@
 //! Commands: what callers ask of the engine, already checked at the door, and what they are answered.
 
+mod error;
+mod follow;
 mod limit;
 mod queue;
 
@@ -13,6 +15,8 @@ use tagwerk_core::{
 use crate::row::{FullJob, Ordering, Progress, Special, Subject, Tombstone, TypeSettings};
 use crate::store::{Filter, Listed};
 
+pub use error::EngineError;
+pub use follow::{FollowUps, FollowedUp};
 pub use limit::{LimitAnswer, LimitCall, LimitState, Throttle};
 pub use queue::{ControlQueue, QueueAnswer, QueueControl, QueueRefusal};
 
@@ -207,6 +211,13 @@ pub enum Said {
         /// What is held back. Happens only if the report counts.
         throttle: Box<Throttle>,
     },
+    /// `complete` with jobs that it leads to.
+    Lead {
+        /// JSON text of the result.
+        result: Option<String>,
+        /// The jobs. Created only if the report counts, and all or none.
+        follow_ups: Box<FollowUps>,
+    },
     /// `heartbeat`.
     Heartbeat {
         /// Progress, if it came along.
@@ -246,6 +257,9 @@ pub struct WorkerAnswer {
     pub replayed: bool,
     /// It was to hold back a limit that there is not. The report counts all the same.
     pub unknown_limit: bool,
+    /// What became of the jobs that came along, in order. `None` without any, and after a repeated report, whose jobs were
+    /// created before.
+    pub enqueued: Option<Vec<FollowedUp>>,
 }
 
 /// Answer to [`Work`].
@@ -421,6 +435,14 @@ pub enum Refusal {
     /// It is in review, but nobody waits for it: it has no ordering key, skips, or was unblocked before.
     #[error("the job holds back nobody; there is nothing to unblock")]
     NotHolding(Box<FullJob>),
+    /// One of the jobs that came with a `complete` cannot be created, so nothing has changed and the lease lives.
+    #[error("enqueue[{index}]: {refusal}")]
+    FollowUp {
+        /// Which one.
+        index: usize,
+        /// Why.
+        refusal: Box<Refusal>,
+    },
     /// A value that only the engine can judge.
     #[error("{field}: {message}")]
     Invalid {
@@ -441,43 +463,4 @@ fn of_types(types: &[String]) -> String {
 
 fn because(reason: Option<&str>) -> String {
     reason.map_or_else(String::new, |reason| format!(" ({reason})"))
-}
-
-/// Why a whole command failed. Nothing of it has happened, except after [`EngineError::OutcomeUnknown`].
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum EngineError {
-    /// The server is shutting down.
-    #[error("the server is shutting down; send the request to another one or again in a moment")]
-    Draining,
-    /// More is queued up than the server takes.
-    #[error("too many requests are waiting; send it again in a moment")]
-    Overloaded,
-    /// Somebody else holds the store.
-    #[error("the store is busy; send it again in a moment")]
-    StoreBusy,
-    /// The disk is full.
-    #[error("the disk that holds the store is full; free some space, the server goes on by itself")]
-    StoreFull,
-    /// The store cannot be written.
-    #[error("the store is read-only; check the permissions of its file and folder")]
-    StoreReadOnly,
-    /// The store is damaged.
-    #[error("the store is damaged; run `tagwerk check --integrity` and restore a backup")]
-    StoreDamaged,
-    /// The file of the store was taken away or is another one.
-    #[error("the file of the store is gone or is another one; put it back, the server goes on by itself")]
-    StoreGone,
-    /// The row of a job that the command names cannot be read. Nothing has changed; other jobs are not touched by it.
-    #[error(
-        "a row that this call needs is damaged and cannot be read; `tagwerk check` names the job, and DELETE without a version removes it"
-    )]
-    JobDamaged,
-    /// Nobody knows whether it was stored. Repeat only with an idempotency key, lease token or request id.
-    #[error(
-        "nobody knows whether the request was stored; repeat it only with an idempotency key, lease or request_id"
-    )]
-    OutcomeUnknown,
-    /// A fault of the server's own; it is in the log.
-    #[error("the server failed on this request; the reason is in its log")]
-    Internal,
 }

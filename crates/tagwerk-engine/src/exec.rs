@@ -6,6 +6,7 @@ pub(crate) mod calls;
 pub(crate) mod claim;
 pub(crate) mod defaults;
 pub(crate) mod enqueue;
+pub(crate) mod follow;
 pub(crate) mod limits;
 pub(crate) mod operate;
 pub(crate) mod queues;

@@ -3,8 +3,8 @@
 use tagwerk_core::{JobId, LeaseBits, limits};
 
 use crate::command::{
-    Claim, ClaimAnswer, ControlQueue, EngineError, Enqueue, Enqueued, LimitAnswer, LimitCall, Operate,
-    OperateAnswer, PutType, QueueAnswer, Refusal, Work, WorkAnswer,
+    Claim, ClaimAnswer, ControlQueue, EngineError, Enqueue, EnqueueJob, Enqueued, LimitAnswer, LimitCall,
+    Operate, OperateAnswer, PutType, QueueAnswer, Refusal, Said, Work, WorkAnswer, WorkerCall,
 };
 use crate::ports::Reply;
 
@@ -42,14 +42,15 @@ impl Message {
     /// How much it adds to a batch: the bytes of its payloads, and a fixed size for each job that it reads or hands out.
     pub(crate) fn weight(&self) -> usize {
         match self {
-            Self::Enqueue(enqueue, _) => {
-                let payloads: usize =
-                    enqueue.jobs.iter().map(|job| job.payload.as_ref().map_or(0, String::len)).sum();
-                payloads + enqueue.jobs.len() * limits::ROW_WEIGHT_BYTES
-            }
+            Self::Enqueue(enqueue, _) => jobs_weight(&enqueue.jobs),
             Self::Work(work, _) => {
                 let claim = work.claim.as_ref().map_or(0, Claim::weight);
-                claim + work.calls.len() * limits::ROW_WEIGHT_BYTES
+                let led_to = |call: &WorkerCall| match &call.said {
+                    Said::Lead { follow_ups, .. } => jobs_weight(&follow_ups.enqueue.jobs),
+                    _ => 0,
+                };
+                let follow_ups: usize = work.calls.iter().map(led_to).sum();
+                claim + follow_ups + work.calls.len() * limits::ROW_WEIGHT_BYTES
             }
             Self::Claim(claim, _) => claim.weight(),
             Self::GiveBack(leases) => leases.len() * limits::ROW_WEIGHT_BYTES,
@@ -66,6 +67,12 @@ impl Message {
     pub(crate) const fn begins_work(&self) -> bool {
         matches!(self, Self::Enqueue(..) | Self::Claim(..))
     }
+}
+
+/// What jobs to be created add to a batch.
+fn jobs_weight(jobs: &[EnqueueJob]) -> usize {
+    let payloads: usize = jobs.iter().map(|job| job.payload.as_ref().map_or(0, String::len)).sum();
+    payloads + jobs.len() * limits::ROW_WEIGHT_BYTES
 }
 
 /// Tells the sender that the whole command failed.

@@ -61,6 +61,16 @@ pub(crate) fn report_hash(outcome: &Outcome, result: Option<&str>) -> ReportHash
     ReportHash(fields.finish())
 }
 
+/// The same for a `complete` with jobs that it leads to, as they were sent.
+#[must_use]
+pub(crate) fn lead_hash(result: Option<&str>, enqueue: &str) -> ReportHash {
+    let mut fields = Fields::default();
+    fields.put(Some(b"completed"));
+    fields.put(result.map(str::as_bytes));
+    fields.put(Some(enqueue.as_bytes()));
+    ReportHash(fields.finish())
+}
+
 /// Hash over a list of optional fields, such that no two different lists collide by concatenation.
 #[derive(Default)]
 pub(crate) struct Fields(blake3::Hasher);
@@ -107,6 +117,9 @@ mod tests {
             report_hash(&fail(ErrorClass::Permanent), None),
             report_hash(&fail(ErrorClass::Unknown), None),
             report_hash(&Outcome::Released { delay_ms: 0, reason: None }, None),
+            lead_hash(None, "[]"),
+            lead_hash(Some("[]"), "[]"),
+            lead_hash(None, "[{}]"),
         ];
         for (i, a) in all.iter().enumerate() {
             for (j, b) in all.iter().enumerate() {

@@ -157,6 +157,7 @@ pub(crate) fn refused<T>(
         | Refusal::KeyReusedHere { index }
         | Refusal::NotAtomic { index } => i64::try_from(*index).ok(),
         Refusal::JobDamaged(_)
+        | Refusal::FollowUp { .. }
         | Refusal::NotHolding(_)
         | Refusal::Rejected { .. }
         | Refusal::UnknownType { .. }

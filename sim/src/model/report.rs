@@ -90,6 +90,7 @@ impl Model {
         }
         let outcome_and_result = match &call.said {
             Said::Report { outcome, result } => Some((outcome, result.as_ref())),
+            Said::Lead { result, .. } => Some((&Outcome::Completed, result.as_ref())),
             Said::Throttle { outcome, .. } => Some((outcome, None)),
             Said::Heartbeat { .. } | Said::Checkpoint(_) => None,
         };
@@ -135,7 +136,7 @@ impl Model {
                 }
             }
             Said::Checkpoint(text) => job.checkpoint = Some(text.clone()),
-            Said::Report { .. } | Said::Throttle { .. } => {}
+            Said::Report { .. } | Said::Lead { .. } | Said::Throttle { .. } => {}
         });
         Ok(false)
     }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{ClaimedJob, HeartbeatAnswer, JobSummary, Tombstone};
+use super::{ClaimedJob, FollowedUp, HeartbeatAnswer, JobSummary, Tombstone};
 use crate::Time;
 use crate::problem::Problem;
 
@@ -53,6 +53,8 @@ pub struct ReportResult {
     pub job: Option<JobSummary>,
     /// After a heartbeat.
     pub heartbeat: Option<HeartbeatAnswer>,
+    /// After `completed` with jobs that it leads to: one entry for each, in order.
+    pub enqueued: Option<Vec<FollowedUp>>,
     /// Why it was refused.
     pub problem: Option<Problem>,
     /// The same report had been accepted before.

@@ -7,7 +7,7 @@
 use serde::Serialize;
 
 use super::{
-    BulkClaimAnswer, ClaimedJob, EnqueueAnswer, EnqueueTombstone, Enqueued, Job, JobSummary,
+    BulkClaimAnswer, ClaimedJob, CompletedJob, EnqueueAnswer, EnqueueTombstone, Enqueued, Job, JobSummary,
     ReportBulkAnswer, ReportResult, Tombstone,
 };
 
@@ -129,6 +129,13 @@ members!(EnqueueAnswer {
     payload_differs: "payload_differs",
     replaced: "replaced",
 });
+members!(CompletedJob {
+    ..summary,
+    payload: "payload",
+    checkpoint: "checkpoint",
+    result: "result",
+    enqueued: "enqueued",
+});
 members!(ClaimedJob {
     ..summary,
     payload: "payload",
@@ -146,7 +153,7 @@ members!(Tombstone {
     pruned: "pruned",
 });
 members!(EnqueueTombstone { ..tombstone, payload_differs: "payload_differs", replaced: "replaced", });
-answers!(JobSummary, Job, EnqueueAnswer, ClaimedJob, EnqueueTombstone);
+answers!(JobSummary, Job, EnqueueAnswer, CompletedJob, ClaimedJob, EnqueueTombstone);
 
 impl Encode for Enqueued {
     fn encode(&self, out: &mut Vec<u8>) -> serde_json::Result<()> {
@@ -188,7 +195,7 @@ impl Encode for ReportBulkAnswer {
 
 impl Encode for ReportResult {
     fn encode(&self, out: &mut Vec<u8>) -> serde_json::Result<()> {
-        let Self { id, status, job, heartbeat, problem, replayed } = self;
+        let Self { id, status, job, heartbeat, enqueued, problem, replayed } = self;
         out.extend_from_slice(b"{\"id\":");
         put(out, id)?;
         out.extend_from_slice(b",\"status\":");
@@ -200,6 +207,8 @@ impl Encode for ReportResult {
         }
         out.extend_from_slice(b",\"heartbeat\":");
         put(out, heartbeat)?;
+        out.extend_from_slice(b",\"enqueued\":");
+        put(out, enqueued)?;
         out.extend_from_slice(b",\"problem\":");
         put(out, problem)?;
         out.extend_from_slice(b",\"replayed\":");
@@ -241,6 +250,7 @@ mod tests {
             "Job" => both::<Job>(example),
             "EnqueueAnswer" => both::<EnqueueAnswer>(example),
             "ClaimedJob" => both::<ClaimedJob>(example),
+            "CompletedJob" => both::<CompletedJob>(example),
             "BulkClaimAnswer" => both::<BulkClaimAnswer>(example),
             "ReportBulkAnswer" => both::<ReportBulkAnswer>(example),
             _ => return false,

@@ -177,6 +177,48 @@ impl ClaimedJob {
     }
 }
 
+/// What became of a job that came with a `complete`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct FollowedUp {
+    /// The job.
+    pub id: i64,
+    /// Whether it is new; `false` if its idempotency key belongs to this job.
+    pub created: bool,
+}
+
+/// A job that was just completed, with what became of the jobs that it led to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct CompletedJob {
+    /// Everything but payload, result and checkpoint.
+    #[serde(flatten)]
+    pub summary: JobSummary,
+    /// As it was sent, byte for byte.
+    pub payload: Json,
+    /// The last checkpoint of any attempt.
+    #[schema(value_type = Json)]
+    pub checkpoint: Option<Json>,
+    /// What `complete` carried.
+    #[schema(value_type = Json)]
+    pub result: Option<Json>,
+    /// One entry for each job of `enqueue`, in order; `null` without any, and if the same report had been accepted before.
+    pub enqueued: Option<Vec<FollowedUp>>,
+}
+
+impl CompletedJob {
+    /// The job with what it led to.
+    #[must_use]
+    pub fn new(job: Job, enqueued: Option<Vec<FollowedUp>>) -> Self {
+        let Job { summary, payload, checkpoint, result } = job;
+        Self { summary, payload, checkpoint, result, enqueued }
+    }
+
+    /// The job alone.
+    #[must_use]
+    pub fn into_job(self) -> Job {
+        Job { summary: self.summary, payload: self.payload, checkpoint: self.checkpoint, result: self.result }
+    }
+}
+
 /// What is left of a pruned job whose idempotency key still holds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Tombstone {

@@ -126,12 +126,23 @@ pub struct Reported<T> {
 }
 
 /// `POST /jobs/{id}/complete`
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Complete {
     /// Who reports.
     pub holder: Holder,
     /// `result`
     pub result: Option<Json>,
+    /// `enqueue`
+    pub enqueue: Option<FollowUps>,
+}
+
+/// `enqueue` of a completed job
+#[derive(Clone, Debug, PartialEq)]
+pub struct FollowUps {
+    /// The jobs, in order.
+    pub jobs: Vec<NewJob>,
+    /// The list, byte for byte.
+    pub sent: Json,
 }
 
 /// `POST /jobs/{id}/fail`
@@ -209,7 +220,7 @@ pub struct Checkpoint {
 }
 
 /// What one entry of a bulk report says.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Report {
     /// As `complete`.
     Complete(Complete),
@@ -222,7 +233,7 @@ pub enum Report {
 }
 
 /// One entry of a bulk report or heartbeat.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ReportItem {
     /// The job, if the entry names one.
     pub id: Option<i64>,
@@ -231,7 +242,7 @@ pub struct ReportItem {
 }
 
 /// `POST /jobs/report/bulk`, and `POST /jobs/heartbeat/bulk` (heartbeats only, no claim).
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct ReportBulk {
     /// In the order of the request.
     pub reports: Vec<ReportItem>,

@@ -96,7 +96,7 @@ impl DoorLimits {
     }
 
     /// What is wrong is left in the reader; the job counts only if the reader finishes without an error.
-    fn job(&self, reader: &mut Reader<'_>) -> NewJob {
+    pub(crate) fn job(&self, reader: &mut Reader<'_>) -> NewJob {
         reader.require("type");
         reader.exclude("delay_seconds", "run_at");
         reader.exclude("max_age_seconds", "expires_at");

@@ -58,6 +58,12 @@ pub struct DoorLimits {
     pub bulk_jobs_max: usize,
     /// Reports of a bulk report, leases of a bulk heartbeat.
     pub reports_max: usize,
+    /// Follow-ups of one completed job.
+    pub follow_ups_max: usize,
+    /// The same in bytes, as they are sent.
+    pub follow_ups_max_bytes: usize,
+    /// Follow-ups of all entries of a bulk report.
+    pub reports_follow_ups_max: usize,
     /// `max_jobs` of a claim.
     pub claim_jobs: RangeInclusive<u32>,
     /// Queues or types that one claim names.
@@ -122,6 +128,9 @@ impl DoorLimits {
             wait_max_ms: 60_000,
             bulk_jobs_max: 10_000,
             reports_max: 1000,
+            follow_ups_max: 1000,
+            follow_ups_max_bytes: 1024 * 1024,
+            reports_follow_ups_max: 10_000,
             claim_jobs: 1..=1000,
             claim_names_max: 100,
             queue_max_running: 1..=1_000_000,

@@ -1,5 +1,7 @@
 //! Takes fields by name, each with the type it must have, and collects all that is wrong.
 
+mod each;
+
 use std::borrow::Cow;
 use std::ops::RangeInclusive;
 

@@ -2,6 +2,7 @@
 
 use serde_json::value::RawValue;
 
+use super::follow::Room;
 use super::reader::{IGNORED_MAX, JsonRule, Reader, Unknown};
 use super::text::{Alphabet, TextRule};
 use super::{
@@ -101,13 +102,14 @@ impl Door {
         let claim = reader.raw("claim");
         let mut ignored = reader.finish()?;
         let read = |reader: &mut Reader<'_>| self.limits.report(reader);
+        let mut room = Room::of(self.limits.reports_follow_ups_max);
         let reports = entries
             .into_iter()
             .enumerate()
-            .map(|(index, entry)| self.limits.item(&format!("reports[{index}]"), entry, &read))
-            .map(|(item, names)| {
+            .map(|(index, entry)| (index, self.limits.item(&format!("reports[{index}]"), entry, &read)))
+            .map(|(index, (item, names))| {
                 ignored.extend(names);
-                item
+                room.admit(index, item)
             })
             .collect();
         ignored.truncate(IGNORED_MAX);
@@ -151,7 +153,11 @@ impl DoorLimits {
             max_depth: self.payload_max_depth,
             too_large: FieldCode::ResultTooLarge,
         };
-        Complete { holder: holder(reader), result: reader.json("result", rule) }
+        Complete {
+            holder: holder(reader),
+            result: reader.json("result", rule),
+            enqueue: self.follow_ups(reader),
+        }
     }
 
     fn fail(&self, reader: &mut Reader<'_>) -> Fail {
@@ -316,11 +322,11 @@ mod tests {
     #[test]
     fn reports_name_what_they_ignore() {
         let read = door()
-            .complete(br#"{"resutl":1,"result":{"x":1.0},"lease":"t","worker_id":"w","enqueue":[]}"#)
+            .complete(br#"{"resutl":1,"result":{"x":1.0},"lease":"t","worker_id":"w","enqueu":[]}"#)
             .unwrap();
         assert_eq!(read.value.holder, held("t", "w"));
         assert_eq!(read.value.result.unwrap().as_str(), r#"{"x":1.0}"#);
-        assert_eq!(read.ignored, ["resutl", "enqueue"]);
+        assert_eq!(read.ignored, ["resutl", "enqueu"]);
         let read = door()
             .heartbeat(br#"{"lease":"t","progress":{"done":1,"total":2,"message":"m","eta":3}}"#)
             .unwrap();

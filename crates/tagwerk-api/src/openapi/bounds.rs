@@ -117,6 +117,7 @@ fn of_field(limits: &DoorLimits, schema: &str, field: &str) -> Value {
         ("Subject", "version") | (_, "seen_version" | "done" | "total") => whole(&(0..=limits.id_max)),
         ("ClaimRequest" | "BulkClaimRequest", "worker_id") => text(limits.worker_rule()),
         ("Progress", "message") => text(limits.progress_rule()),
+        ("CompleteRequest" | "ReportEntry", "enqueue") => json!({"maxItems": limits.follow_ups_max}),
         (_, "type") => text(limits.type_rule()),
         (_, "queue") => text(limits.queue_rule()),
         ("Subject", "kind" | "id")

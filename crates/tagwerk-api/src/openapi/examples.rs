@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use crate::answer::{
     AttemptEntry, AttemptsPage, BulkClaimAnswer, BulkEnqueueAnswer, BulkHeartbeatAnswer, ClaimedJob,
-    EnqueueAnswer, EnqueueResult, Explain, ExplainReason, Failure, HeartbeatAnswer, Job, JobSummary,
-    JobsPage, OperatorEntry, ReportBulkAnswer, ReportResult, ReviewPage,
+    CompletedJob, EnqueueAnswer, EnqueueResult, Explain, ExplainReason, Failure, FollowedUp, HeartbeatAnswer,
+    Job, JobSummary, JobsPage, OperatorEntry, ReportBulkAnswer, ReportResult, ReviewPage,
 };
 use crate::problem::{Code, Problem};
 use crate::request::{RetrySettings, Subject, TypeSettings};
@@ -156,11 +156,6 @@ pub(super) fn job_running() -> Value {
     value(&Job { checkpoint: Some(Json::from(&json!({"page": 7}))), ..whole(running()) })
 }
 
-pub(super) fn job_completed() -> Value {
-    let result = Some(Json::from(&json!({"message_id": "<1@example.org>"})));
-    value(&Job { result, ..whole(settled(Status::Completed)) })
-}
-
 pub(super) fn job_failed() -> Value {
     value(&whole(failed()))
 }
@@ -251,6 +246,13 @@ fn handed_out() -> ClaimedJob {
     }
 }
 
+pub(super) fn completed() -> Value {
+    let enqueued = vec![FollowedUp { id: ID + 1, created: true }];
+    let result = Some(Json::from(&json!({"message_id": "<1@example.org>"})));
+    let job = Job { result, ..whole(settled(Status::Completed)) };
+    value(&CompletedJob::new(job, Some(enqueued)))
+}
+
 pub(super) fn claimed() -> Value {
     value(&handed_out())
 }
@@ -274,7 +276,15 @@ pub(super) fn heartbeat_answer() -> Value {
 }
 
 fn result(id: i64) -> ReportResult {
-    ReportResult { id: Some(id), status: 200, job: None, heartbeat: None, problem: None, replayed: false }
+    ReportResult {
+        id: Some(id),
+        status: 200,
+        job: None,
+        heartbeat: None,
+        enqueued: None,
+        problem: None,
+        replayed: false,
+    }
 }
 
 fn lost(id: i64) -> ReportResult {

@@ -59,6 +59,7 @@ fn answers(found: &mut Found) {
     add::<answer::Job>(found);
     add::<answer::Deleted>(found);
     add::<answer::EnqueueAnswer>(found);
+    add::<answer::CompletedJob>(found);
     add::<answer::Enqueued>(found);
     add::<answer::BulkEnqueueAnswer>(found);
     add::<answer::RefusedLine>(found);

@@ -197,6 +197,7 @@ fn examples_of_answers_are_what_a_client_reads() {
                 "Job" => reads::<answer::Job>,
                 "Deleted" => reads::<answer::Deleted>,
                 "EnqueueAnswer" => reads::<answer::EnqueueAnswer>,
+                "CompletedJob" => reads::<answer::CompletedJob>,
                 "Enqueued" => reads::<answer::Enqueued>,
                 "BulkEnqueueAnswer" => reads::<answer::BulkEnqueueAnswer>,
                 "JobsPage" => reads::<answer::JobsPage>,

@@ -48,6 +48,9 @@ const COMPLETED: &[Code] = &[
     Code::LeaseRequired,
     Code::AlreadyReported,
     Code::ResultTooLarge,
+    Code::PayloadTooLarge,
+    Code::UnknownType,
+    Code::UnknownLimit,
 ];
 
 const fn reported(about: &'static str, example: fn() -> serde_json::Value) -> Answer {
@@ -105,9 +108,13 @@ pub(super) const ROUTES: &[Route] = &[
         id: "complete",
         group: Group::Workers,
         summary: "Report a job as done",
-        about: "Counts once; repeating it is harmless. Without `lease` it counts only if it can be nobody else's.",
+        about: "Counts once; repeating it is harmless. Without `lease` it counts only if it can be nobody else's. `enqueue` \
+                creates further jobs in the same transaction: all and the report, or nothing.",
         body: Some(body("CompleteRequest", examples::complete)),
-        answers: &[reported("The job, completed.", examples::job_completed)],
+        answers: &[Answer {
+            shape: Shape::Of("CompletedJob"),
+            ..reported("The job, completed, with what became of `enqueue`.", examples::completed)
+        }],
         problems: COMPLETED,
         ..Route::EMPTY
     },

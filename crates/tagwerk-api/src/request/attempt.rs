@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::{Progress, Throttle};
+use super::{EnqueueRequest, Progress, Throttle};
 use crate::{ErrorClass, Json, LeaseToken, ReportOutcome, Seconds};
 
 /// `POST /jobs/claim`
@@ -52,6 +52,10 @@ pub struct CompleteRequest {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Json, required = false)]
     pub result: Option<Json>,
+    /// Jobs that it leads to, at most 1,000 and 1 MiB, created in the transaction that completes this one: all, or none and
+    /// the report is refused. No bound of a queue refuses them, and a known idempotency key is no error.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub enqueue: Option<Vec<EnqueueRequest>>,
 }
 
 /// `POST /jobs/{id}/fail`
@@ -153,6 +157,9 @@ pub struct ReportEntry {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Json, required = false)]
     pub result: Option<Json>,
+    /// `completed`: jobs that it leads to, as with a single `complete`; at most 10,000 in all entries.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub enqueue: Option<Vec<EnqueueRequest>>,
     /// `failed`: what went wrong, text or any JSON.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Json, required = false)]
@@ -184,6 +191,7 @@ impl ReportEntry {
             lease,
             worker_id: None,
             result: None,
+            enqueue: None,
             error: None,
             class: None,
             retry_after_seconds: None,

@@ -74,6 +74,7 @@ fn promised_values() {
     assert_eq!(limits::PROGRESS_MESSAGE_MAX_BYTES, 1_024);
     assert_eq!((limits::BODY_MAX_BYTES, limits::BULK_BODY_MAX_BYTES), (8_388_608, 67_108_864));
     assert_eq!((limits::BULK_JOBS_MAX, limits::REPORTS_MAX), (10_000, 1_000));
+    assert_eq!(limits::REPORTS_FOLLOW_UPS_MAX, 10_000);
     assert_eq!(limits::CLAIM_BUDGET_BYTES, 8_388_608);
     assert_eq!((limits::FOLLOW_UPS_MAX, limits::FOLLOW_UPS_MAX_BYTES), (1_000, 1_048_576));
     assert_eq!(limits::WAIT_MAX_MS, 60_000);

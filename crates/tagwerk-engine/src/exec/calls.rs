@@ -3,8 +3,9 @@
 use tagwerk_core::{Answer, Call, Caller, Event, JobId, LeaseBits, Outcome, Rejection, Report};
 
 use crate::command::{Holder, Refusal, Said, Throttle, WorkerAnswer, WorkerCall};
+use crate::exec::follow;
 use crate::store::StoreResult;
-use crate::tokens::report_hash;
+use crate::tokens::{lead_hash, report_hash};
 use crate::work::{View, Work};
 
 /// Executes one call. The row must have been loaded (or is loaded now, one by one).
@@ -38,6 +39,15 @@ pub(crate) fn worker_call(
         }
     };
     let answer = step.answer.clone();
+    // Judged before anything is recorded: a job that cannot be created leaves the report unmade.
+    let plan = match &call.said {
+        Said::Lead { follow_ups, .. } if answer == Answer::Done => match follow::judge(work, id, follow_ups)?
+        {
+            Ok(plan) => Some(plan),
+            Err(refusal) => return Ok(Err(refusal)),
+        },
+        _ => None,
+    };
     work.record(id, &event, step);
     match answer {
         Answer::Refused(rejection) => {
@@ -50,11 +60,13 @@ pub(crate) fn worker_call(
     }
     let unknown_limit = match &call.said {
         Said::Throttle { throttle, .. } => hold_back(work, throttle, &answer)?,
-        Said::Report { .. } | Said::Heartbeat { .. } | Said::Checkpoint(_) => false,
+        Said::Report { .. } | Said::Lead { .. } | Said::Heartbeat { .. } | Said::Checkpoint(_) => false,
     };
+    let enqueued = plan.map(|plan| follow::create(work, plan)).transpose()?;
     work.effects.heard.extend(worker);
     let view = if matches!(call.said, Said::Heartbeat { .. }) { View::RowOnly } else { view };
-    Ok(Ok(WorkerAnswer { job: work.full(id, view)?, replayed: answer == Answer::Replayed, unknown_limit }))
+    let replayed = answer == Answer::Replayed;
+    Ok(Ok(WorkerAnswer { job: work.full(id, view)?, replayed, unknown_limit, enqueued }))
 }
 
 /// Gives back a lease whose answer nobody received. Nothing to do if it is no longer live.
@@ -110,6 +122,10 @@ fn event_of(caller: Caller, said: &Said) -> Event {
             let hash = report_hash(outcome, result.as_deref());
             Event::Report(caller, Report { outcome: outcome.clone(), hash })
         }
+        Said::Lead { result, follow_ups } => {
+            let hash = lead_hash(result.as_deref(), &follow_ups.sent);
+            Event::Report(caller, Report { outcome: Outcome::Completed, hash })
+        }
         Said::Throttle { outcome, .. } => {
             let hash = report_hash(outcome, None);
             Event::Report(caller, Report { outcome: outcome.clone(), hash })
@@ -124,7 +140,7 @@ fn keep_note(work: &mut Work<'_>, id: JobId, said: &Said) {
             work.edit(id, |row| row.note.progress = Some(progress.clone()));
         }
         Said::Checkpoint(checkpoint) => work.edit(id, |row| row.note.checkpoint = Some(checkpoint.clone())),
-        Said::Report { outcome: Outcome::Completed, result } => {
+        Said::Report { outcome: Outcome::Completed, result } | Said::Lead { result, .. } => {
             if result.is_some() {
                 work.edit(id, |row| row.note.result.clone_from(result));
             }
@@ -137,7 +153,7 @@ const fn name_of(said: &Said) -> Call {
     match said {
         Said::Heartbeat { .. } => Call::Heartbeat,
         Said::Checkpoint(_) => Call::Checkpoint,
-        Said::Report { outcome: Outcome::Completed, .. } => Call::Complete,
+        Said::Report { outcome: Outcome::Completed, .. } | Said::Lead { .. } => Call::Complete,
         Said::Report { outcome: Outcome::Failed { .. }, .. } | Said::Throttle { .. } => Call::Fail,
         Said::Report { outcome: Outcome::Released { .. }, .. } => Call::Release,
     }

@@ -1,9 +1,11 @@
 //! Accepting jobs. A key is judged against the job that has it; a UNIQUE constraint in the store backs the judgement.
 
+mod held;
+
 use std::collections::HashMap;
 
 use tagwerk_core::idempotency::{self, OnDuplicate, OnMismatch, Standing};
-use tagwerk_core::{Action, Answer, Event, Job, JobId, NewJob, Timestamp, limits};
+use tagwerk_core::{Job, JobId, NewJob, Status, Timestamp, limits};
 
 use super::limits::unknown;
 use super::queues::{self, Admitted};
@@ -13,14 +15,14 @@ use crate::exec::defaults::{self, queue_of};
 use crate::exec::supersede;
 use crate::row::{Detail, JobRow, KeyRow, KeyWrite, Lane, Note, Ordering, TypeSettings};
 use crate::settings::UnknownLimits;
-use crate::store::{OldPayload, PayloadWrite, SpecialName, StoreError, StoreResult};
+use crate::store::{SpecialName, StoreError, StoreResult};
 use crate::tokens::Fields;
 use crate::work::{View, Work};
 
 type Item = Result<Enqueued, Refusal>;
 
 /// What is to become of one job of the request.
-enum Verdict {
+pub(super) enum Verdict {
     /// It is new; with a key, the key is written like this.
     Create,
     /// The key's job stands for it.
@@ -46,7 +48,7 @@ impl Verdict {
 
 /// How what was sent stands to the job that has its key.
 #[derive(Clone, Copy)]
-struct Relation {
+pub(super) struct Relation {
     /// It is not what was first sent with the key.
     differs: bool,
     /// `on_duplicate: replace` was asked for: whether it could be the same work. What is for another type or another queue
@@ -67,31 +69,19 @@ impl Relation {
     }
 }
 
+/// Where jobs come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// A producer.
+    Producer,
+    /// This job, which is judged as completed already. What it leads to is inside work: no bound of a queue refuses it, and
+    /// a known key is no error.
+    Completed(JobId),
+}
+
 /// Executes an enqueue.
 pub(crate) fn enqueue(work: &mut Work<'_>, request: &Enqueue) -> StoreResult<Vec<Item>> {
-    let keys: Vec<&str> = request.jobs.iter().filter_map(|job| job.key.as_deref()).collect();
-    work.load_keys(&keys)?;
-    let mut created_here: HashMap<&str, usize> = HashMap::new();
-    let mut admitted = Admitted::default();
-    let mut verdicts = Vec::with_capacity(request.jobs.len());
-    let mut admission = Admission::default();
-    for (index, job) in request.jobs.iter().enumerate() {
-        let mut verdict = judge(work, request, (job, &created_here))?;
-        if verdict.stores()
-            && let Some(refusal) = admission.refusal(work.env, job)
-        {
-            verdict = Verdict::Refused(refusal);
-        }
-        if matches!(verdict, Verdict::Create)
-            && let Some(refusal) = turned_away(work, job, &mut admitted)?
-        {
-            verdict = Verdict::Refused(refusal);
-        }
-        if let (Verdict::Create, Some(key)) = (&verdict, &job.key) {
-            created_here.insert(key, index);
-        }
-        verdicts.push(verdict);
-    }
+    let verdicts = verdicts(work, (request, Source::Producer))?;
     let refused = verdicts.iter().position(|verdict| matches!(verdict, Verdict::Refused(_)));
     if let (BulkMode::Atomic, Some(index)) = (request.mode, refused) {
         return Ok(verdicts
@@ -105,12 +95,42 @@ pub(crate) fn enqueue(work: &mut Work<'_>, request: &Enqueue) -> StoreResult<Vec
     execute(work, request, verdicts)
 }
 
+/// Judges what is to become of each job. Nothing is changed.
+pub(super) fn verdicts(work: &mut Work<'_>, asked: (&Enqueue, Source)) -> StoreResult<Vec<Verdict>> {
+    let (request, source) = asked;
+    let keys: Vec<&str> = request.jobs.iter().filter_map(|job| job.key.as_deref()).collect();
+    work.load_keys(&keys)?;
+    let mut created_here: HashMap<&str, usize> = HashMap::new();
+    let mut admitted = Admitted::default();
+    let mut verdicts = Vec::with_capacity(request.jobs.len());
+    let mut admission = Admission::default();
+    for (index, job) in request.jobs.iter().enumerate() {
+        let mut verdict = judge(work, asked, (job, &created_here))?;
+        if verdict.stores()
+            && let Some(refusal) = admission.refusal(work.env, job)
+        {
+            verdict = Verdict::Refused(refusal);
+        }
+        if matches!(verdict, Verdict::Create)
+            && let Some(refusal) = turned_away(work, (job, source), &mut admitted)?
+        {
+            verdict = Verdict::Refused(refusal);
+        }
+        if let (Verdict::Create, Some(key)) = (&verdict, &job.key) {
+            created_here.insert(key, index);
+        }
+        verdicts.push(verdict);
+    }
+    Ok(verdicts)
+}
+
 fn judge(
     work: &mut Work<'_>,
-    request: &Enqueue,
+    asked: (&Enqueue, Source),
     item: (&EnqueueJob, &HashMap<&str, usize>),
 ) -> StoreResult<Verdict> {
-    let (job, created_here) = item;
+    let ((request, source), (job, created_here)) = (asked, item);
+    let is_strict = source == Source::Producer;
     if let Some(refusal) = impossible(job, work.env.now) {
         return Ok(Verdict::Refused(refusal));
     }
@@ -118,6 +138,9 @@ fn judge(
     if let Some(&index) = created_here.get(key.as_str()) {
         let differs = request.jobs.get(index).is_none_or(|first| fingerprint(first) != fingerprint(job));
         return Ok(match (job.on_mismatch, job.on_duplicate) {
+            _ if !is_strict => {
+                Verdict::Repeats { index, relation: beside(work, request, (index, (job, differs))) }
+            }
             (Some(OnMismatch::Reject), _) if differs => Verdict::Refused(Refusal::KeyReusedHere { index }),
             (_, Some(OnDuplicate::Conflict)) => Verdict::Refused(Refusal::DuplicateHere { index }),
             _ => Verdict::Repeats { index, relation: beside(work, request, (index, (job, differs))) },
@@ -127,13 +150,14 @@ fn judge(
     if row.tombstone.is_none() && work.is_damaged(row.owner)? {
         return Ok(Verdict::Refused(Refusal::JobDamaged(row.owner)));
     }
-    let Some(standing) = standing(work, &row)? else { return Ok(Verdict::Create) };
+    let Some(standing) = standing_then(work, &row, source)? else { return Ok(Verdict::Create) };
     if !idempotency::holds(row.scope, row.ttl_ms, &standing, work.env.now) {
         return Ok(Verdict::Create);
     }
     let differs = fingerprint(job) != row.fingerprint;
-    let reject = differs && job.on_mismatch == Some(OnMismatch::Reject);
-    if !reject && job.on_duplicate != Some(OnDuplicate::Conflict) {
+    let reject = is_strict && differs && job.on_mismatch == Some(OnMismatch::Reject);
+    let conflict = is_strict && job.on_duplicate == Some(OnDuplicate::Conflict);
+    if !reject && !conflict {
         let owner = row.tombstone.is_none().then(|| work.row(row.owner)).flatten();
         let home = owner.map(|owner| (&*owner.lane.kind, &*owner.lane.queue));
         let relation = Relation::of(work, (job, differs), home);
@@ -173,6 +197,14 @@ pub(crate) fn standing(work: &mut Work<'_>, key: &KeyRow) -> StoreResult<Option<
     }))
 }
 
+/// The same at the moment in which the new jobs come to be: whatever led to them is completed then.
+fn standing_then(work: &mut Work<'_>, key: &KeyRow, source: Source) -> StoreResult<Option<Standing>> {
+    let standing = standing(work, key)?;
+    let is_done = key.tombstone.is_none() && source == Source::Completed(key.owner);
+    let done = |standing| Standing { status: Status::Completed, finished_at: Some(work.env.now), ..standing };
+    Ok(if is_done { standing.map(done) } else { standing })
+}
+
 /// Times that only the server's clock can judge.
 fn impossible(job: &EnqueueJob, now: Timestamp) -> Option<Refusal> {
     let too_far = |at: Timestamp| at.since_ms(now) > limits::DELAY_MAX_MS;
@@ -192,7 +224,11 @@ fn impossible(job: &EnqueueJob, now: Timestamp) -> Option<Refusal> {
     }
 }
 
-fn execute(work: &mut Work<'_>, request: &Enqueue, verdicts: Vec<Verdict>) -> StoreResult<Vec<Item>> {
+pub(super) fn execute(
+    work: &mut Work<'_>,
+    request: &Enqueue,
+    verdicts: Vec<Verdict>,
+) -> StoreResult<Vec<Item>> {
     let new: Vec<&EnqueueJob> = request
         .jobs
         .iter()
@@ -214,7 +250,7 @@ fn execute(work: &mut Work<'_>, request: &Enqueue, verdicts: Vec<Verdict>) -> St
             Verdict::Refused(refusal) => (None, Err(named(work, refusal, (&ids, view))?)),
             Verdict::Existing { key, relation } => {
                 let owner = key.owner;
-                match existing(work, (job, view), (key, relation)) {
+                match held::existing(work, (job, view), (key, relation)) {
                     // Its cold part. Nothing has been recorded for this item; a group fails as a whole.
                     Err(StoreError::DamagedRow(_)) if request.mode == BulkMode::Each => {
                         (None, Err(Refusal::JobDamaged(owner)))
@@ -223,7 +259,7 @@ fn execute(work: &mut Work<'_>, request: &Enqueue, verdicts: Vec<Verdict>) -> St
                 }
             }
             Verdict::Repeats { index, relation } => match ids.get(index).copied().flatten() {
-                Some(first) => (None, Ok(repeated(work, (job, view), (first, relation))?)),
+                Some(first) => (None, Ok(held::repeated(work, (job, view), (first, relation))?)),
                 None => return Err(StoreError::Other("a repeated key lost its first job".into())),
             },
         };
@@ -308,13 +344,14 @@ fn lanes_of(
 /// been deleted since it was done.
 fn turned_away(
     work: &mut Work<'_>,
-    job: &EnqueueJob,
+    (job, source): (&EnqueueJob, Source),
     admitted: &mut Admitted,
 ) -> StoreResult<Option<Refusal>> {
     if let Some(refusal) = unknown_limit(work, job) {
         return Ok(Some(refusal));
     }
-    if work.env.queues.is_empty() { Ok(None) } else { queues::admit(work, job, admitted) }
+    let bounded = source == Source::Producer && !work.env.queues.is_empty();
+    if bounded { queues::admit(work, job, admitted) } else { Ok(None) }
 }
 
 /// The first limit of a job that there is not. With `limits.create_on_use` there will be, if the job is accepted.
@@ -427,54 +464,4 @@ fn fingerprint(job: &EnqueueJob) -> [u8; 16] {
     let version = subject.and_then(|subject| subject.version).map(i64::to_le_bytes);
     fields.put(version.as_ref().map(<[u8; 8]>::as_slice));
     fields.finish()
-}
-
-fn existing(
-    work: &mut Work<'_>,
-    sent: (&EnqueueJob, View),
-    held: (KeyRow, Relation),
-) -> StoreResult<Enqueued> {
-    let (key, relation) = held;
-    let owner = key.owner;
-    if let Some(tombstone) = key.tombstone {
-        let Relation { differs: payload_differs, replace: replaced } = relation;
-        return Ok(Enqueued::Pruned { id: owner, tombstone, payload_differs, replaced });
-    }
-    repeated(work, sent, (owner, relation))
-}
-
-fn repeated(
-    work: &mut Work<'_>,
-    sent: (&EnqueueJob, View),
-    held: (JobId, Relation),
-) -> StoreResult<Enqueued> {
-    let ((job, view), (owner, relation)) = (sent, held);
-    let replaced = match relation.replace {
-        Some(true) => Some(replace(work, job, owner)?),
-        refused_or_not_asked => refused_or_not_asked,
-    };
-    Ok(Enqueued::Existing { job: work.full(owner, view)?, payload_differs: relation.differs, replaced })
-}
-
-/// `on_duplicate: replace`: rewrites payload, priority and time of a job that never started.
-fn replace(work: &mut Work<'_>, job: &EnqueueJob, owner: JobId) -> StoreResult<bool> {
-    // Fails here or not at all: nothing is recorded for a job that cannot be read.
-    work.detail(owner)?;
-    let action = Action::Replace { available_at: due(job.start, work.env.now) };
-    let event = Event::Operate { action, seen_version: None };
-    let step = match work.judge(owner, &event)? {
-        Ok(step) if step.answer == Answer::Done => step,
-        Ok(_) | Err(_) => return Ok(false),
-    };
-    work.record(owner, &event, step);
-    let none = TypeSettings::default();
-    let priority = admit::priority(job, work.env.types.get(&job.kind).unwrap_or(&none));
-    work.edit(owner, |row| row.priority = priority);
-    let payload = payload_of(job).to_owned();
-    work.replace_payload(PayloadWrite { job: owner, payload, old: OldPayload::Forget, at: work.env.now })?;
-    if let Some(mut row) = work.key(job.key.as_deref().unwrap_or_default())? {
-        row.fingerprint = fingerprint(job);
-        work.write_key(KeyWrite::Replace { row, from: owner });
-    }
-    Ok(true)
 }

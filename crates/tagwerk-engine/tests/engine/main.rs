@@ -10,6 +10,7 @@ mod edges;
 mod enqueues;
 mod explains;
 mod faults;
+mod follow_ups;
 mod handle;
 mod held_back;
 mod limits;

@@ -11,7 +11,8 @@ use tagwerk_core::{
     Action, JobId, Outcome, Priority, QueueSettings, Reserve, RetryOverrides, Timestamp, limits,
 };
 use tagwerk_engine::command::{
-    Claim, EnqueueJob, Holder, KeyFate, MaxAge, Operate, QueueControl, Said, Start, Throttle, WorkerCall,
+    Claim, EnqueueJob, FollowUps, Holder, KeyFate, MaxAge, Operate, QueueControl, Said, Start, Throttle,
+    WorkerCall,
 };
 use tagwerk_engine::row::{LimitRef, Ordering, Progress, Special, Subject, TypeSettings};
 use tagwerk_engine::store::Filter;
@@ -78,7 +79,14 @@ pub(super) fn report(id: JobId, report: door::Report) -> WorkerCall {
     let (holder, said) = match report {
         door::Report::Complete(complete) => {
             let result = complete.result.map(api::Json::into_text);
-            (complete.holder, Said::Report { outcome: Outcome::Completed, result })
+            let said = match complete.enqueue {
+                None => Said::Report { outcome: Outcome::Completed, result },
+                Some(door::FollowUps { jobs, sent }) => {
+                    let jobs = jobs.into_iter().map(new_job).collect();
+                    Said::Lead { result, follow_ups: Box::new(FollowUps::new(jobs, sent.into_text())) }
+                }
+            };
+            (complete.holder, said)
         }
         door::Report::Fail(fail) => {
             let outcome = Outcome::Failed {

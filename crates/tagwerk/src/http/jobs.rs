@@ -6,7 +6,8 @@ use axum::extract::{FromRequest, Request, State};
 use http::header::{CONTENT_TYPE, LOCATION};
 use http::{HeaderValue, StatusCode};
 use tagwerk_api::answer::{
-    AttemptsPage, BulkEnqueueAnswer, DamagedJob, EnqueueResult, Enqueued as EnqueuedView, Existing, JobsPage,
+    AttemptsPage, BulkEnqueueAnswer, CompletedJob, DamagedJob, EnqueueResult, Enqueued as EnqueuedView,
+    Existing, FollowedUp, Job, JobsPage,
 };
 use tagwerk_api::door::{Door, NewJobs, is_ndjson};
 use tagwerk_api::headers;
@@ -281,14 +282,26 @@ async fn place_of(app: &App, row: &JobRow) -> Place {
 
 /// One job, whole.
 pub(super) async fn shown(app: &App, job: FullJob) -> Answer {
+    let job = viewed(app, job).await;
+    let mut response = reply::job(StatusCode::OK, &job)?;
+    reply::set_version(&mut response, job.summary.version);
+    Ok(response)
+}
+
+/// The answer to a `complete`.
+pub(super) async fn completed(app: &App, job: FullJob, enqueued: Option<Vec<FollowedUp>>) -> Answer {
+    let job = CompletedJob::new(viewed(app, job).await, enqueued);
+    let mut response = reply::job(StatusCode::OK, &job)?;
+    reply::set_version(&mut response, job.summary.version);
+    Ok(response)
+}
+
+async fn viewed(app: &App, job: FullJob) -> Job {
     let owner = app.owners.of(&job.row.lane.kind);
-    let version = job.row.job.version;
     let place = place_of(app, &job.row).await;
     let mut job = view::job(job, owner);
     view::put_place(&mut job.summary, place);
-    let mut response = reply::job(StatusCode::OK, &job)?;
-    reply::set_version(&mut response, version);
-    Ok(response)
+    job
 }
 
 /// `GET /jobs/{id}/attempts`

@@ -135,6 +135,10 @@ pub(super) fn refusal(refusal: Refusal) -> Problem {
         }
         Refusal::QueueFull { .. } => Problem::new(Code::QueueFull, detail),
         Refusal::QueueDraining { .. } => Problem::new(Code::QueueDraining, detail),
+        Refusal::FollowUp { index, refusal: inner } => {
+            let problem = under(self::refusal(*inner), &format!("enqueue[{index}]"));
+            Problem { detail, ..problem }
+        }
         Refusal::Invalid { field, message } => {
             DoorRefusal::field(field, FieldCode::OutOfRange, message).into()
         }
@@ -195,10 +199,14 @@ pub(super) const fn job_named(refusal: &Refusal) -> Option<JobId> {
 }
 
 /// Puts the index of a bulk call's entry before the names of its fields.
-pub(super) fn at_index(mut problem: Problem, index: usize) -> Problem {
-    let prefix = format!("jobs[{index}]");
+pub(super) fn at_index(problem: Problem, index: usize) -> Problem {
+    under(problem, &format!("jobs[{index}]"))
+}
+
+/// Puts where an entry stands before the names of its fields.
+fn under(mut problem: Problem, prefix: &str) -> Problem {
     for FieldError { field, .. } in &mut problem.errors {
-        if !field.starts_with(&prefix) {
+        if !field.starts_with(prefix) {
             *field = format!("{prefix}.{field}");
         }
     }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
 use axum::extract::State;
+use axum::response::Response;
 use http::StatusCode;
 use tagwerk_api::answer::{BulkHeartbeatAnswer, HeartbeatAnswer, ReportBulkAnswer, ReportResult};
 use tagwerk_api::door::{self, Door, Report, ReportBulk, ReportItem, Reported};
@@ -25,7 +26,14 @@ type Shared = State<Arc<App>>;
 /// `POST /jobs/{id}/complete`
 pub(super) async fn complete(State(app): Shared, PathId(id): PathId, _: NoQuery, sent: Sent) -> Answer {
     let Reported { value, ignored } = sent.decode(&app, Door::complete).await?;
-    report(&app, decode::report(id, Report::Complete(value)), &ignored).await
+    let answer = one(&app, decode::report(id, Report::Complete(value))).await?;
+    let enqueued = answer.enqueued.as_deref().map(view::followed_up);
+    let mut response = jobs::completed(&app, *answer.job, enqueued).await?;
+    reply::set_ignored(&mut response, &ignored);
+    if answer.replayed {
+        set_replayed(&mut response);
+    }
+    Ok(response)
 }
 
 /// `POST /jobs/{id}/fail`
@@ -63,7 +71,7 @@ pub(super) async fn checkpoint(State(app): Shared, PathId(id): PathId, _: NoQuer
 
 /// One call, answered with the job.
 async fn report(app: &App, call: WorkerCall, ignored: &[String]) -> Answer {
-    let WorkerAnswer { job, replayed, unknown_limit } = one(app, call).await?;
+    let WorkerAnswer { job, replayed, unknown_limit, .. } = one(app, call).await?;
     let mut response = jobs::shown(app, *job).await?;
     if unknown_limit {
         let throttle = [ignored, &["throttle.limit".to_owned()]].concat();
@@ -72,9 +80,14 @@ async fn report(app: &App, call: WorkerCall, ignored: &[String]) -> Answer {
         reply::set_ignored(&mut response, ignored);
     }
     if replayed {
-        reply::set(&mut response, headers::REPORT_REPLAYED, "true");
+        set_replayed(&mut response);
     }
     Ok(response)
+}
+
+/// Says that the same report had been accepted before.
+fn set_replayed(response: &mut Response) {
+    reply::set(response, headers::REPORT_REPLAYED, "true");
 }
 
 async fn one(app: &App, call: WorkerCall) -> Result<WorkerAnswer, Refused> {
@@ -230,8 +243,9 @@ fn results(app: &App, entries: Vec<Entry>, answers: Vec<Result<WorkerAnswer, Ref
                     let heartbeat = if is_heartbeat { beat(app, &answer) } else { None };
                     let job = &answer.job;
                     let summary = || view::summary(job, app.owners.of(&job.row.lane.kind));
-                    let job = (!is_heartbeat).then(summary);
-                    ReportResult { id, status: 200, job, heartbeat, problem: None, replayed: answer.replayed }
+                    let enqueued = answer.enqueued.as_deref().map(view::followed_up);
+                    let (job, replayed) = ((!is_heartbeat).then(summary), answer.replayed);
+                    ReportResult { id, status: 200, job, heartbeat, enqueued, problem: None, replayed }
                 }
             }),
         })
@@ -240,5 +254,13 @@ fn results(app: &App, entries: Vec<Entry>, answers: Vec<Result<WorkerAnswer, Ref
 
 fn refused_result(id: Option<i64>, problem: Problem) -> ReportResult {
     let status = problem.status;
-    ReportResult { id, status, job: None, heartbeat: None, problem: Some(problem), replayed: false }
+    ReportResult {
+        id,
+        status,
+        job: None,
+        heartbeat: None,
+        enqueued: None,
+        problem: Some(problem),
+        replayed: false,
+    }
 }

@@ -5,13 +5,13 @@ mod names;
 
 use tagwerk_api::answer::{
     BulkClaimAnswer, ClaimedJob, EnqueueAnswer, EnqueueTombstone, Enqueued as EnqueuedView, Failure,
-    HeartbeatAnswer, Job, JobSummary, QueueDrain, QueuePause, Tombstone,
+    FollowedUp, HeartbeatAnswer, Job, JobSummary, QueueDrain, QueuePause, Tombstone,
 };
 use tagwerk_api::request::{self, Progress, RetrySettings, Subject, TypeSettings};
 use tagwerk_api::{Json, LeaseToken, PriorityLabel, Seconds, Time};
 use tagwerk_core::limits::check::cut_text;
 use tagwerk_core::{Drain, JobId, Pause, Priority, QueueSettings, RetryOverrides, Timestamp, limits};
-use tagwerk_engine::command::{ClaimAnswer, Claimed, Enqueued};
+use tagwerk_engine::command::{self, ClaimAnswer, Claimed, Enqueued};
 use tagwerk_engine::query::Place;
 use tagwerk_engine::row::{self, FullJob};
 
@@ -140,6 +140,11 @@ pub(super) fn enqueued(enqueued: Enqueued, owners: &Owners) -> EnqueuedView {
             EnqueuedView::Pruned(EnqueueTombstone { tombstone, payload_differs, replaced })
         }
     }
+}
+
+/// What became of the jobs that came with a `complete`.
+pub(super) fn followed_up(jobs: &[command::FollowedUp]) -> Vec<FollowedUp> {
+    jobs.iter().map(|job| FollowedUp { id: job.id.0, created: job.created }).collect()
 }
 
 /// What is left of a pruned job.

@@ -80,7 +80,8 @@ async fn workers() {
     let checkpoint = CheckpointRequest { lease: lease.clone(), checkpoint: json("[17]") };
     let stored = client.checkpoint(id, &checkpoint).await.expect("the job").value;
     assert_eq!(stored.checkpoint.as_ref().map(Json::as_str), Some("[17]"));
-    let done = CompleteRequest { lease: Some(lease.clone()), result: Some(json("1")), worker_id: None };
+    let done =
+        CompleteRequest { lease: Some(lease.clone()), result: Some(json("1")), ..CompleteRequest::default() };
     assert!(!client.complete(id, &done).await.expect("the job").replayed);
     assert!(client.complete(id, &done).await.expect("the job").replayed);
     let other = FailRequest { lease: Some(lease), ..FailRequest::default() };

@@ -18,6 +18,7 @@ mod client;
 mod crash;
 mod examples_workers;
 mod faults;
+mod follow_ups;
 mod half_closed;
 mod http_bad_input;
 mod http_bodies;

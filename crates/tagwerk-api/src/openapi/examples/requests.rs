@@ -69,7 +69,13 @@ pub(in crate::openapi) fn claim_bulk() -> Value {
 
 pub(in crate::openapi) fn complete() -> Value {
     let result = Some(Json::from(&json!({"message_id": "<1@example.org>"})));
-    value(&CompleteRequest { lease: Some(token()), result, ..CompleteRequest::default() })
+    let next = EnqueueRequest { job_type: "archive-mail".to_owned(), ..EnqueueRequest::default() };
+    value(&CompleteRequest {
+        lease: Some(token()),
+        result,
+        enqueue: Some(vec![next]),
+        ..CompleteRequest::default()
+    })
 }
 
 pub(in crate::openapi) fn fail() -> Value {

@@ -111,19 +111,25 @@ fn bulk_complaint(route: &crate::openapi::Route, path: &[String], value: &Value)
         "progress" => "heartbeat",
         _ => "completed",
     };
+    let job = json!({"type": "t", "subject": {"kind": "k", "id": "1"}});
     let mut entry = match path[0].as_str() {
-        "jobs" => json!({"type": "t", "subject": {"kind": "k", "id": "1"}}),
+        "jobs" | "enqueue" => job.clone(),
         "leases" => json!({"id": 1, "lease": "t"}),
         _ => json!({"id": 1, "lease": "t", "outcome": outcome}),
     };
     let mut place = &mut entry;
     for name in &path[2..] {
-        place = &mut place[name.as_str()];
+        if name == "[0]" {
+            *place = json!([job]);
+            place = &mut place[0];
+        } else {
+            place = &mut place[name.as_str()];
+        }
     }
     *place = value.clone();
     let body = json!({path[0].as_str(): [entry]});
     let refusal = at_the_door(route.id, body.to_string().as_bytes()).err()?;
-    let field = format!("{}[0].{}", path[0], path[2..].join("."));
+    let field = path.join(".").replace(".[0]", "[0]");
     refusal.errors.iter().find(|error| error.field == field).map(|error| error.code.clone())
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tagwerk_client::api::answer::{ClaimedJob, Job};
+use tagwerk_client::api::answer::{ClaimedJob, CompletedJob, Job};
 use tagwerk_client::api::problem::Code;
 use tagwerk_client::api::request::{CompleteRequest, FailRequest, ReleaseRequest};
 use tagwerk_client::api::{ErrorClass, Json};
@@ -79,7 +79,8 @@ fn result(shared: &Shared, job: &ClaimedJob, stdout: &mut LastLine) -> Option<Js
 async fn complete(shared: &Shared, job: &ClaimedJob, result: Option<Json>) -> Result<Answer<Job>, Error> {
     let has_result = result.is_some();
     let lease = Some(job.lease.clone());
-    let report = Report::Complete(CompleteRequest { lease: lease.clone(), result, worker_id: None });
+    let report =
+        Report::Complete(CompleteRequest { lease: lease.clone(), result, ..CompleteRequest::default() });
     let refused = |error: &Error| {
         let code = error.code();
         matches!(
@@ -137,7 +138,9 @@ enum Report {
 impl Report {
     async fn send(&self, client: &Client, id: i64) -> Result<Answer<Job>, Error> {
         match self {
-            Self::Complete(request) => client.complete(id, request).await,
+            Self::Complete(request) => {
+                client.complete(id, request).await.map(|answer| answer.map(CompletedJob::into_job))
+            }
             Self::Fail(request) => client.fail(id, request).await,
             Self::Release(request) => client.release(id, request).await,
         }
