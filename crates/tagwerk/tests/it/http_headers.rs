@@ -157,9 +157,9 @@ fn reports_ignore_and_name_what_they_do_not_know() {
     let beat = server.post(&path("heartbeat"), &json!({"lease": held["lease"], "extend_by": 60}));
     assert_eq!(beat.expect(200)["continue"], true);
     assert_eq!(beat.header("tagwerk-ignored"), Some("extend_by"));
-    let done = server.post(&path("complete"), &json!({"lease": held["lease"], "resutl": 1, "enqueue": []}));
+    let done = server.post(&path("complete"), &json!({"lease": held["lease"], "resutl": 1, "enqueu": []}));
     assert_eq!(done.expect(200)["status"], "completed");
-    assert_eq!(done.header("tagwerk-ignored"), Some("enqueue, resutl"));
+    assert_eq!(done.header("tagwerk-ignored"), Some("enqueu, resutl"));
     let again = server.post(&path("complete"), &json!({"lease": held["lease"]}));
     again.expect(200);
     assert_eq!(again.header("report-replayed"), Some("true"));
