@@ -18,19 +18,19 @@ enum Subject {
 pub(crate) fn parts(calls: &[Call], rules: &Rules) -> Vec<Part> {
     let seen = Seen::of(calls);
     let mut groups = Groups::default();
-    for call in calls {
-        if let (Some(one), Some(other)) = (key_of(call), job_of(call, &seen)) {
+    for (place, call) in calls.iter().enumerate() {
+        if let (Some(one), Some(other)) = (key_of(call), job_of((place, call), &seen)) {
             groups.join(&Subject::Key(one), &Subject::Job(other));
         }
     }
     let mut parts: BTreeMap<Subject, Part> = BTreeMap::new();
     let mut silent_claims = Vec::new();
-    for call in calls {
+    for (place, call) in calls.iter().enumerate() {
         let op = Op {
             call: call.clone(),
             answered: call.told != Told::Nothing,
             deadline_ns: deadline(call, rules),
-            births: seen.births(call),
+            births: seen.births((place, call)),
             claims: matches!(call.asked, Asked::Claim { .. }).then(|| call.job()).flatten(),
         };
         if !op.answered && rules.silence == Silence::MeansNo {
@@ -48,7 +48,8 @@ pub(crate) fn parts(calls: &[Call], rules: &Rules) -> Vec<Part> {
         if call.asked.job().is_some_and(|job| !seen.first.contains_key(&job) && !seen.gone.contains(&job)) {
             continue;
         }
-        let subject = key_of(call).map(Subject::Key).or_else(|| job_of(call, &seen).map(Subject::Job));
+        let subject =
+            key_of(call).map(Subject::Key).or_else(|| job_of((place, call), &seen).map(Subject::Job));
         if let Some(subject) = subject {
             parts.entry(groups.find(&subject)).or_default().ops.push(op);
         }
@@ -85,8 +86,8 @@ fn key_of(call: &Call) -> Option<String> {
 }
 
 /// The job that a call is about, also if only its mark tells.
-fn job_of(call: &Call, seen: &Seen<'_>) -> Option<i64> {
-    call.job().or_else(|| seen.births(call).first().copied())
+fn job_of((place, call): (usize, &Call), seen: &Seen<'_>) -> Option<i64> {
+    call.job().or_else(|| seen.births((place, call)).first().copied())
 }
 
 /// What the answers show of jobs, whatever their order.
@@ -146,8 +147,8 @@ impl<'a> Seen<'a> {
         }
     }
 
-    /// The jobs that an enqueue may have made.
-    fn births(&self, call: &Call) -> Vec<i64> {
+    /// The jobs that an enqueue may have made. `place`: where it stands in the history.
+    fn births(&self, (place, call): (usize, &Call)) -> Vec<i64> {
         let Asked::Enqueue { mark, key } = &call.asked else { return Vec::new() };
         let orphans = |ids: Option<&BTreeSet<i64>>| {
             let ids = ids.into_iter().flatten().copied();
@@ -162,7 +163,7 @@ impl<'a> Seen<'a> {
             (Told::Nothing, mark, Some(key)) => {
                 let mut ids = orphans(self.by_key.get(key.name.as_str()));
                 ids.retain(|id| mark.is_none() || !self.first.contains_key(id));
-                ids.push(nameless(call));
+                ids.push(nameless(place));
                 ids
             }
             _ => Vec::new(),
@@ -174,9 +175,10 @@ impl<'a> Seen<'a> {
     }
 }
 
-/// The id of a job that no answer ever names. Ids of servers are positive.
-fn nameless(call: &Call) -> i64 {
-    -1 - i64::try_from(call.start_ns).unwrap_or(i64::MAX - 1)
+/// The id of a job that no answer ever names. Ids of servers are positive. Calls of one bulk begin at one moment, so the
+/// moment would not tell their jobs apart, and their keys would count as one.
+fn nameless(place: usize) -> i64 {
+    -1 - i64::try_from(place).unwrap_or(i64::MAX - 1)
 }
 
 /// A job that no answer shows: as the defaults make it.

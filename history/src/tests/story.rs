@@ -337,6 +337,22 @@ fn a_call_without_an_answer_happened_or_not() {
 }
 
 #[test]
+fn keys_of_one_bulk_without_an_answer_have_nothing_to_do_with_each_other() {
+    let asked = |name: &str| Asked::Enqueue {
+        mark: Some(format!("m-{name}")),
+        key: Some(Key { name: name.to_owned(), scope: Scope::Forever, ttl_ms: 0 }),
+    };
+    // Both were made, as those learn who come later, though nobody ever shows their jobs.
+    let both = Story::default()
+        .at(0, asked("k"), Told::Nothing)
+        .at(0, asked("l"), Told::Nothing)
+        .at(100, asked("k"), refused(409, "duplicate"))
+        .at(100, asked("l"), refused(409, "duplicate"));
+    both.holds();
+    assert_eq!(both.check().parts, 2);
+}
+
+#[test]
 fn a_claim_without_an_answer_may_hold_the_job() {
     let asked = |worker: &str| Asked::Claim {
         worker: worker.to_owned(),
