@@ -184,7 +184,11 @@ fn read_answer(stream: &mut BufReader<TcpStream>, call: &str) -> std::io::Result
     let mut headers = Vec::new();
     loop {
         let line = read_line(stream)?;
-        let Some((name, value)) = line.split_once(':') else { break };
+        if line.is_empty() {
+            break;
+        }
+        let (name, value) =
+            line.split_once(':').ok_or_else(|| std::io::Error::other(format!("no header: {line}")))?;
         headers.push((name.to_ascii_lowercase(), value.trim().to_owned()));
     }
     let mut answer = Answer { status, headers, body: Vec::new() };
@@ -215,8 +219,29 @@ fn read_answer(stream: &mut BufReader<TcpStream>, call: &str) -> std::io::Result
 fn read_line(stream: &mut BufReader<TcpStream>) -> std::io::Result<String> {
     let mut line = Vec::new();
     stream.read_until(b'\n', &mut line)?;
-    if line.is_empty() {
+    if line.pop() != Some(b'\n') {
         return Err(std::io::ErrorKind::UnexpectedEof.into());
     }
-    Ok(String::from_utf8_lossy(&line).trim_end_matches(['\r', '\n']).to_owned())
+    Ok(String::from_utf8_lossy(&line).trim_end_matches('\r').to_owned())
+}
+
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn an_answer_that_is_cut_anywhere_is_no_answer() {
+        let whole = b"HTTP/1.1 200 OK\r\nretry-after: 1\r\ncontent-length: 4\r\n\r\nnull";
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let addr = listener.local_addr().expect("its address");
+        for length in 0..=whole.len() {
+            let mut client = TcpStream::connect(addr).map(BufReader::new).expect("a connection");
+            let (mut server, _) = listener.accept().expect("a connection");
+            server.write_all(&whole[..length]).expect("to write");
+            drop(server);
+            let answer = read_answer(&mut client, "GET /");
+            assert_eq!(answer.is_ok(), length == whole.len(), "after {length} bytes: {answer:?}");
+        }
+    }
 }
