@@ -40,16 +40,27 @@ fn object(of: &impl Members, out: &mut Vec<u8>) -> serde_json::Result<()> {
     Ok(())
 }
 
-/// Names all fields of a type, so that one which is added and forgotten here does not compile. those behind `..` bring their own.
+/// Writes one value: by the serializer, or by the function that is named.
+macro_rules! value {
+    ($out:ident, $field:ident) => {
+        put($out, $field)
+    };
+    ($out:ident, $field:ident, $how:ident) => {
+        $how($out, $field)
+    };
+}
+
+/// Names all fields of a type, so that one which is added and forgotten here does not compile. Those behind `..` bring their own.
+/// What has jobs in it is written `by` a function of this module.
 macro_rules! members {
-    ($type:ident { $(..$flat:ident,)? $($field:ident: $name:literal,)+ }) => {
+    ($type:ident { $(..$flat:ident,)? $($field:ident: $name:literal $(by $how:ident)?,)+ }) => {
         impl Members for $type {
             fn members(&self, out: &mut Vec<u8>) -> serde_json::Result<()> {
                 let Self { $($flat,)? $($field,)+ } = self;
                 $($flat.members(out)?;)?
                 $(
                     out.extend_from_slice(concat!(",\"", $name, "\":").as_bytes());
-                    put(out, $field)?;
+                    value!(out, $field $(, $how)?)?;
                 )+
                 Ok(())
             }
@@ -153,7 +164,33 @@ members!(Tombstone {
     pruned: "pruned",
 });
 members!(EnqueueTombstone { ..tombstone, payload_differs: "payload_differs", replaced: "replaced", });
-answers!(JobSummary, Job, EnqueueAnswer, CompletedJob, ClaimedJob, EnqueueTombstone);
+members!(BulkClaimAnswer { jobs: "jobs" by each, next_due_at: "next_due_at", });
+members!(ReportBulkAnswer {
+    results: "results" by each,
+    jobs: "jobs" by each,
+    next_due_at: "next_due_at",
+    claim_problem: "claim_problem",
+});
+members!(ReportResult {
+    id: "id",
+    status: "status",
+    job: "job" by one,
+    heartbeat: "heartbeat",
+    enqueued: "enqueued",
+    problem: "problem",
+    replayed: "replayed",
+});
+answers!(
+    JobSummary,
+    Job,
+    EnqueueAnswer,
+    CompletedJob,
+    ClaimedJob,
+    EnqueueTombstone,
+    BulkClaimAnswer,
+    ReportBulkAnswer,
+    ReportResult
+);
 
 impl Encode for Enqueued {
     fn encode(&self, out: &mut Vec<u8>) -> serde_json::Result<()> {
@@ -164,61 +201,20 @@ impl Encode for Enqueued {
     }
 }
 
-/// Fields with jobs in them, which `members!` would leave to the serializer.
-impl Encode for BulkClaimAnswer {
+impl<T: Encode> Encode for Option<T> {
     fn encode(&self, out: &mut Vec<u8>) -> serde_json::Result<()> {
-        let Self { jobs, next_due_at } = self;
-        out.extend_from_slice(b"{\"jobs\":");
-        list(jobs, out)?;
-        out.extend_from_slice(b",\"next_due_at\":");
-        put(out, next_due_at)?;
-        out.push(b'}');
-        Ok(())
-    }
-}
-
-impl Encode for ReportBulkAnswer {
-    fn encode(&self, out: &mut Vec<u8>) -> serde_json::Result<()> {
-        let Self { results, jobs, next_due_at, claim_problem } = self;
-        out.extend_from_slice(b"{\"results\":");
-        list(results, out)?;
-        out.extend_from_slice(b",\"jobs\":");
-        list(jobs, out)?;
-        out.extend_from_slice(b",\"next_due_at\":");
-        put(out, next_due_at)?;
-        out.extend_from_slice(b",\"claim_problem\":");
-        put(out, claim_problem)?;
-        out.push(b'}');
-        Ok(())
-    }
-}
-
-impl Encode for ReportResult {
-    fn encode(&self, out: &mut Vec<u8>) -> serde_json::Result<()> {
-        let Self { id, status, job, heartbeat, enqueued, problem, replayed } = self;
-        out.extend_from_slice(b"{\"id\":");
-        put(out, id)?;
-        out.extend_from_slice(b",\"status\":");
-        put(out, status)?;
-        out.extend_from_slice(b",\"job\":");
-        match job {
-            Some(job) => job.encode(out)?,
-            None => out.extend_from_slice(b"null"),
+        match self {
+            Some(answer) => answer.encode(out),
+            None => put(out, &()),
         }
-        out.extend_from_slice(b",\"heartbeat\":");
-        put(out, heartbeat)?;
-        out.extend_from_slice(b",\"enqueued\":");
-        put(out, enqueued)?;
-        out.extend_from_slice(b",\"problem\":");
-        put(out, problem)?;
-        out.extend_from_slice(b",\"replayed\":");
-        put(out, replayed)?;
-        out.push(b'}');
-        Ok(())
     }
 }
 
-fn list<T: Encode>(entries: &[T], out: &mut Vec<u8>) -> serde_json::Result<()> {
+fn one(out: &mut Vec<u8>, entry: &impl Encode) -> serde_json::Result<()> {
+    entry.encode(out)
+}
+
+fn each<T: Encode>(out: &mut Vec<u8>, entries: &[T]) -> serde_json::Result<()> {
     out.push(b'[');
     for (index, entry) in entries.iter().enumerate() {
         if index > 0 {
