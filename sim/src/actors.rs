@@ -69,6 +69,21 @@ impl Desk<'_> {
         self.out.push(Letter { call, patience_ms: waits + 2_000 });
     }
 
+    /// As people do: sometimes twice.
+    fn send_by_hand(&mut self, call: Call) {
+        if self.chance.percent(10) {
+            self.send(call.clone());
+        }
+        self.send(call);
+    }
+
+    /// As people do: if there was no answer, perhaps once more.
+    fn repeat_by_hand(&mut self, call: &Call, reply: Option<&Reply>) {
+        if reply.is_none() && self.chance.percent(40) {
+            self.send(call.clone());
+        }
+    }
+
     /// Wakes up again after some time between these, or earlier if it wanted to already.
     pub(crate) fn wake_within(&mut self, low: i64, high: i64) {
         let ms = self.chance.between(low, high);

@@ -26,16 +26,11 @@ impl Actor for Keeper {
                 if chance.percent(15) { "default".to_owned() } else { format!("q{}", chance.below(queues)) };
             Call::Queue(ControlQueue { queue, control: control(chance) })
         };
-        if desk.chance.percent(10) {
-            desk.send(call.clone());
-        }
-        desk.send(call);
+        desk.send_by_hand(call);
     }
 
     fn heard(&mut self, desk: &mut Desk<'_>, call: &Call, reply: Option<&Reply>) {
-        if reply.is_none() && desk.chance.percent(40) {
-            desk.send(call.clone());
-        }
+        desk.repeat_by_hand(call, reply);
     }
 }
 

@@ -20,16 +20,11 @@ impl Actor for Operator {
         }
         let Some(id) = choose(desk) else { return };
         let call = act(desk, id);
-        if desk.chance.percent(10) {
-            desk.send(call.clone());
-        }
-        desk.send(call);
+        desk.send_by_hand(call);
     }
 
     fn heard(&mut self, desk: &mut Desk<'_>, call: &Call, reply: Option<&Reply>) {
-        if reply.is_none() && desk.chance.percent(40) {
-            desk.send(call.clone());
-        }
+        desk.repeat_by_hand(call, reply);
     }
 }
 
