@@ -36,21 +36,23 @@ fn closeness(given: &[char], name: &[char]) -> Option<usize> {
     is_part.then_some(4 + long.len() - short.len())
 }
 
-/// Edit distance (insert, delete, replace).
+/// Edit distance: insert, delete, replace, swap two neighbours (optimal string alignment).
 fn distance(a: &[char], b: &[char]) -> usize {
-    let mut row: Vec<usize> = (0..=b.len()).collect();
+    let mut second: Vec<usize> = Vec::new();
+    let mut above: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.iter().enumerate() {
-        let mut diagonal = i;
-        if let Some(first) = row.first_mut() {
-            *first = i + 1;
-        }
+        let mut row = vec![i + 1];
         for (j, y) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(x != y);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
+            let replaced = above[j] + usize::from(x != y);
+            let mut best = replaced.min(above[j + 1] + 1).min(row[j] + 1);
+            if i > 0 && j > 0 && (*x, a[i - 1]) == (b[j - 1], *y) {
+                best = best.min(second[j - 1] + 1);
+            }
+            row.push(best);
         }
+        (second, above) = (above, row);
     }
-    row.last().copied().unwrap_or(0)
+    above[b.len()]
 }
 
 #[cfg(test)]
@@ -72,12 +74,30 @@ mod tests {
             ("delay_sec", "delay_seconds"),
             ("Type", "type"),
             ("typ", "type"),
+            ("tpye", "type"),
             ("payload_json", "payload"),
             ("prio", "priority"),
             ("runat", "run_at"),
         ] {
             assert_eq!(nearest(given, KNOWN.iter().copied()), Some(meant), "{given}");
         }
+    }
+
+    #[test]
+    fn swapped_neighbours_are_one_slip() {
+        let plain = |text: &str| text.chars().collect::<Vec<char>>();
+        for (a, b, expected) in [
+            ("cmr", "crm", 1),
+            ("", "ab", 2),
+            ("ab", "ba", 1),
+            ("abcd", "badc", 2),
+            ("ca", "abc", 3),
+            ("abc", "abc", 0),
+        ] {
+            assert_eq!(distance(&plain(a), &plain(b)), expected, "{a} {b}");
+            assert_eq!(distance(&plain(b), &plain(a)), expected, "{b} {a}");
+        }
+        assert_eq!(nearest("cmr", ["mail", "crm"]), Some("crm"));
     }
 
     #[test]

@@ -208,25 +208,6 @@ pub(super) const KEYS: &[Key] = &[
 
 /// The key that somebody probably meant.
 pub(super) fn nearest(name: &str) -> Option<&'static Key> {
-    let plain = |text: &str| -> Vec<char> {
-        text.chars().filter(char::is_ascii_alphanumeric).map(|letter| letter.to_ascii_lowercase()).collect()
-    };
-    let given = plain(name);
-    let distances = KEYS.iter().map(|key| (distance(&given, &plain(key.name)), key));
-    let (distance, key) = distances.min_by_key(|(distance, _)| *distance)?;
-    (distance <= given.len().div_ceil(3).min(4)).then_some(key)
-}
-
-/// Edit distance (insert, delete, replace).
-fn distance(a: &[char], b: &[char]) -> usize {
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.iter().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
-        for (j, y) in b.iter().enumerate() {
-            let replaced = diagonal + usize::from(x != y);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
-        }
-    }
-    row[b.len()]
+    let meant = tagwerk_api::door::nearest(name, KEYS.iter().map(|key| key.name))?;
+    KEYS.iter().find(|key| key.name == meant)
 }
