@@ -8,7 +8,7 @@ use tagwerk_engine::command::{
     Claim, ClaimAnswer, ControlQueue, EngineError, Enqueue, LimitAnswer, LimitCall, Operate, OperateAnswer,
     PutType, QueueAnswer, QueueControl, QueueRefusal, Refusal, Said, Work, WorkAnswer,
 };
-use tagwerk_engine::message::{EnqueueAnswer, Message};
+use tagwerk_engine::message::{By, EnqueueAnswer, Message};
 use tagwerk_engine::ports::Responder;
 
 /// What a client asks for.
@@ -90,15 +90,18 @@ impl Call {
             Self::Claim(command) => Message::Claim(command, Box::new(Slot { cell, wrap: Answer::Claim })),
             Self::Work(command) => Message::Work(command, Box::new(Slot { cell, wrap: Answer::Work })),
             Self::Operate(command) => {
-                Message::Operate(command, Box::new(Slot { cell, wrap: Answer::Operate }))
+                Message::Operate(command, By::local(), Box::new(Slot { cell, wrap: Answer::Operate }))
             }
             Self::PutType(command) => Message::PutType(
                 command,
+                By::local(),
                 Box::new(Slot { cell, wrap: |known| Answer::PutType(known == Ok(true)) }),
             ),
-            Self::Limit(command) => Message::Limit(command, Box::new(Slot { cell, wrap: Answer::Limit })),
+            Self::Limit(command) => {
+                Message::Limit(command, By::local(), Box::new(Slot { cell, wrap: Answer::Limit }))
+            }
             Self::Queue(command) => {
-                Message::ControlQueue(command, Box::new(Slot { cell, wrap: Answer::Queue }))
+                Message::ControlQueue(command, By::local(), Box::new(Slot { cell, wrap: Answer::Queue }))
             }
         }
     }
@@ -222,6 +225,8 @@ pub(crate) const fn refusal_code(refusal: &Refusal) -> &'static str {
         Refusal::UnknownLimit { .. } => "invalid (unknown limit)",
         Refusal::NoSuchLimit(_) => "limit-not-found",
         Refusal::LimitInUse { .. } => "limit-in-use",
+        Refusal::OutOfReach(_) => "forbidden",
+        Refusal::KeyTaken => "idempotency-key-taken",
     }
 }
 

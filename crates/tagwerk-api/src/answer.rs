@@ -1,6 +1,7 @@
 //! What the server answers. Fields without a value are `null`, never left out.
 
 mod attempt;
+mod audit;
 mod bulk;
 mod encode;
 mod job;
@@ -9,6 +10,7 @@ mod server;
 mod stream;
 
 pub use attempt::{AttemptEntry, AttemptsPage, Explain, ExplainReason, OperatorEntry, RefusedCall};
+pub use audit::{AuditEntry, AuditPage};
 pub use bulk::{
     BulkClaimAnswer, BulkEnqueueAnswer, BulkHeartbeatAnswer, EnqueueResult, ReportBulkAnswer, ReportResult,
 };

@@ -51,6 +51,19 @@ pub struct ReviewQuery {
     pub after: Option<i64>,
 }
 
+/// `GET /audit`
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AuditQuery {
+    /// Done at or after.
+    pub since: Option<Time>,
+    /// Done before.
+    pub until: Option<Time>,
+    /// At most this many.
+    pub limit: Option<u32>,
+    /// Numbers above this one.
+    pub after: Option<i64>,
+}
+
 /// `GET /jobs/{id}/attempts`
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AttemptsQuery {
@@ -174,6 +187,19 @@ impl ReviewQuery {
             .with("queue", self.queue.as_ref())
             .with("class", self.class)
             .with("reason", self.reason)
+            .with("since", self.since)
+            .with("until", self.until)
+            .with("limit", self.limit)
+            .with("after", self.after)
+            .finish()
+    }
+}
+
+impl AuditQuery {
+    /// `?since=…`, for the end of `/audit`.
+    #[must_use]
+    pub fn to_query(&self) -> String {
+        QueryString::new()
             .with("since", self.since)
             .with("until", self.until)
             .with("limit", self.limit)

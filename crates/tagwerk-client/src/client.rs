@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use reqwest::header::{CONTENT_TYPE, HeaderMap};
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::redirect::Policy;
 use tagwerk_api::headers::{JSON, NDJSON, PROBLEM_JSON};
 use tagwerk_api::problem::Problem;
@@ -37,9 +37,27 @@ pub struct ClientBuilder {
     retries: Retries,
     timeout: Duration,
     connect_timeout: Duration,
+    token: Option<Token>,
+}
+
+/// An API token. Shown nowhere.
+#[derive(Clone)]
+struct Token(String);
+
+impl std::fmt::Debug for Token {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Token(…)")
+    }
 }
 
 impl ClientBuilder {
+    /// The API token that goes with every call. Default: none.
+    #[must_use]
+    pub fn token(mut self, token: impl Into<String>) -> Self {
+        self.token = Some(Token(token.into()));
+        self
+    }
+
     /// How calls are repeated. Default: [`Retries::default`].
     #[must_use]
     pub const fn retries(mut self, retries: Retries) -> Self {
@@ -69,6 +87,11 @@ impl ClientBuilder {
             .redirect(Policy::none())
             .connect_timeout(self.connect_timeout)
             .tcp_keepalive(Duration::from_secs(30));
+        if let Some(Token(token)) = &self.token {
+            let mut value = HeaderValue::from_str(&format!("Bearer {token}")).map_err(|_| Error::BadToken)?;
+            value.set_sensitive(true);
+            http = http.default_headers(HeaderMap::from_iter([(AUTHORIZATION, value)]));
+        }
         #[cfg(unix)]
         if let Some(socket) = self.address.socket() {
             http = http.unix_socket(socket);
@@ -96,6 +119,7 @@ impl Client {
             retries: Retries::default(),
             timeout: Duration::from_secs(30),
             connect_timeout: Duration::from_secs(5),
+            token: None,
         }
     }
 

@@ -53,6 +53,9 @@ pub enum Error {
         /// What is wrong with it.
         why: String,
     },
+    /// The API token has characters that no token has. Nothing was sent.
+    #[error("the API token has characters that no token has; it looks like tw_ and 64 letters and digits")]
+    BadToken,
     /// What was to be sent cannot be written as JSON.
     #[error("the request cannot be written as JSON: {0}")]
     Request(#[from] serde_json::Error),

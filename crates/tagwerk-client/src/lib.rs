@@ -33,8 +33,9 @@
 //!   connection was made or the server says so. Waits grow up to a bound and respect `Retry-After` (see [`Retries`]).
 //! - A stream of jobs ([`Client::stream_jobs`]) is never repeated by itself: its answers say what is in.
 //! - It looks at no clock and no environment: no proxy settings are read, no redirect is followed.
+//! - An API token ([`ClientBuilder::token`]) goes into a header of every call and into no error or debug text.
 //!
-//! Deliberately absent: TLS, API tokens, a worker loop with threads and signals.
+//! Deliberately absent: TLS, a worker loop with threads and signals.
 
 mod address;
 mod answer;

@@ -3,10 +3,12 @@
 use reqwest::Method;
 use serde::Serialize;
 use tagwerk_api::answer::{
-    AttemptsPage, Deleted, Explain, Job, JobsPage, LimitDeleted, LimitInfo, LimitList, QueueInfo, ReviewPage,
-    TypeInfo, TypeList,
+    AttemptsPage, AuditPage, Deleted, Explain, Job, JobsPage, LimitDeleted, LimitInfo, LimitList, QueueInfo,
+    ReviewPage, TypeInfo, TypeList,
 };
-use tagwerk_api::query::{AttemptsQuery, DeleteQuery, JobsQuery, NamesQuery, ReviewQuery, encode};
+use tagwerk_api::query::{
+    AttemptsQuery, AuditQuery, DeleteQuery, JobsQuery, NamesQuery, ReviewQuery, encode,
+};
 use tagwerk_api::request::{
     CancelRequest, DiscardRequest, DrainRequest, ForceFailRequest, LimitSettings, OpenLimitRequest,
     PauseRequest, QueueSettings, ResumeRequest, RetryRequest, TypeSettings, UnblockRequest,
@@ -29,6 +31,11 @@ impl Client {
     /// `GET /jobs/{id}/explain`: why a job stands where it stands.
     pub async fn explain(&self, id: i64) -> Result<Answer<Explain>, Error> {
         self.send(Call::get(format!("/jobs/{id}/explain"))).await
+    }
+
+    /// `GET /audit`: a page of what operators did.
+    pub async fn audit(&self, query: &AuditQuery) -> Result<Answer<AuditPage>, Error> {
+        self.send(Call::get(format!("/audit{}", query.to_query()))).await
     }
 
     /// `GET /review`: a page of failed jobs.

@@ -5,6 +5,7 @@
 //!
 //! Deliberately absent: names of queues and types (the engine knows them), payloads (opaque to every rule), stores.
 
+pub mod access;
 pub mod attempt;
 pub mod event;
 pub mod gate;

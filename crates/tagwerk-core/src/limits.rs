@@ -259,6 +259,10 @@ pub const NO_WORKER_AFTER_MS: i64 = WAIT_MAX_MS + 30 * SECOND_MS;
 
 // ---- The HTTP server ----
 
+/// API tokens of a store: every call looks at each, and a person can look through them.
+pub const TOKENS_MAX: usize = 1_000;
+/// Patterns of queues, and of types, that a token names: every job of a list is held against them.
+pub const TOKEN_PATTERNS_MAX: usize = 100;
 /// Reasons, notes and owners: a paragraph for people, shown in every line of a list.
 pub const TEXT_MAX_BYTES: usize = KIB;
 /// Queues or types that one claim names: more than a worker knows how to do; each is looked up for each claim.

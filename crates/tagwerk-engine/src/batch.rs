@@ -14,7 +14,7 @@ use crate::exec::claim::Wish;
 use crate::exec::limits::Limited;
 use crate::exec::queues::{self, Controlled};
 use crate::exec::retention::{RetentionReport, Sweep};
-use crate::exec::{calls, claim, enqueue, limits, operate, retention, time};
+use crate::exec::{audit, calls, claim, enqueue, limits, operate, retention, time};
 use crate::message::{EnqueueAnswer, Message};
 use crate::parked::{Arrival, Parked};
 use crate::row::{Lane, QueueRow, TypeSettings};
@@ -109,6 +109,7 @@ pub(crate) fn execute(
     let offered = work.effects.readied.clone();
     let mut parked = serve_parked(&mut work, around)?;
     serve_new(&mut work, (messages, &mut outputs), around)?;
+    audit::write(&mut *work.tx, env.now, (messages, &outputs))?;
     work.settle_turns()?;
     // What a repeated claim found to be over is for the next batch.
     for (lane, n) in &work.effects.readied {
@@ -150,7 +151,7 @@ fn put_types(tx: &mut dyn Tx, env: &Env<'_>, messages: &[&Message]) -> StoreResu
     let mut known = Vec::new();
     let mut types: Option<HashMap<String, TypeSettings>> = None;
     for message in messages {
-        let Message::PutType(PutType { kind, settings }, _) = message else { continue };
+        let Message::PutType(PutType { kind, settings }, ..) = message else { continue };
         let named = settings.as_ref().map_or(&[][..], |settings| &settings.limits);
         if env.settings.unknown_limits == UnknownLimits::Refuse
             && let Some(refusal) = limits::unknown(env.limits, named)
@@ -175,7 +176,7 @@ fn preload(work: &mut Work<'_>, messages: &[&Message]) -> StoreResult<()> {
     for message in messages {
         match message {
             Message::Work(command, _) => ids.extend(command.calls.iter().map(|call| call.id)),
-            Message::Operate(call, _) => ids.push(call.id),
+            Message::Operate(call, ..) => ids.push(call.id),
             Message::Enqueue(command, _) => {
                 keys.extend(command.jobs.iter().filter_map(|job| job.key.as_deref()));
             }
@@ -184,6 +185,7 @@ fn preload(work: &mut Work<'_>, messages: &[&Message]) -> StoreResult<()> {
             | Message::PutType(..)
             | Message::Limit(..)
             | Message::ControlQueue(..)
+            | Message::TouchTokens(..)
             | Message::Drain
             | Message::Stop => {}
         }
@@ -197,7 +199,7 @@ fn act(work: &mut Work<'_>, message: &Message, early: &mut Early) -> StoreResult
     Ok(match message {
         Message::Enqueue(command, _) => Output::Enqueue(enqueue::enqueue(work, command)?),
         Message::Work(command, _) => Output::Work(worker_calls(work, command)?),
-        Message::Operate(call, _) => Output::Operate(operate::operate(work, call)?),
+        Message::Operate(call, ..) => Output::Operate(operate::operate(work, call)?),
         Message::PutType(..) => {
             early.known.next().map_or(Output::Nothing, |answer| Output::PutType(Box::new(answer)))
         }
@@ -209,6 +211,10 @@ fn act(work: &mut Work<'_>, message: &Message, early: &mut Early) -> StoreResult
             for (id, bits) in leases {
                 calls::give_back(work, *id, *bits)?;
             }
+            Output::Nothing
+        }
+        Message::TouchTokens(used) => {
+            work.tx.touch_tokens(used)?;
             Output::Nothing
         }
         Message::Claim(..) => Output::Claim(ClaimAnswer::default()),

@@ -7,6 +7,7 @@ mod queue;
 
 use std::sync::Arc;
 
+use tagwerk_core::access::{OutOfReach, Reach};
 use tagwerk_core::idempotency::{OnDuplicate, OnMismatch, Scope};
 use tagwerk_core::{
     Action, JobId, OnUnknown, Outcome, Priority, Rejection, RetryOverrides, Timestamp, limits,
@@ -99,6 +100,8 @@ pub struct Enqueue {
     pub jobs: Vec<EnqueueJob>,
     /// Whether one refused job refuses all.
     pub mode: BulkMode,
+    /// What the caller may make and see; `None`: everything.
+    pub reach: Option<Arc<Reach>>,
 }
 
 /// How the items of a bulk enqueue hang together.
@@ -443,6 +446,12 @@ pub enum Refusal {
         /// Why.
         refusal: Box<Refusal>,
     },
+    /// It is not for this caller to make.
+    #[error(transparent)]
+    OutOfReach(OutOfReach),
+    /// Its key belongs to a job that is not for this caller to see.
+    #[error("the idempotency key belongs to a job that the token may not see; use another key")]
+    KeyTaken,
     /// A value that only the engine can judge.
     #[error("{field}: {message}")]
     Invalid {

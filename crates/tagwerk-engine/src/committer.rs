@@ -358,11 +358,13 @@ impl Committer {
                 );
             }
             (Message::Enqueue(_, reply), Output::Enqueue(answer)) => drop(reply.answer(Ok(answer))),
-            (Message::Operate(_, reply), Output::Operate(answer)) => drop(reply.answer(Ok(answer))),
-            (Message::PutType(_, reply), Output::PutType(answer)) => drop(reply.answer(Ok(*answer))),
-            (Message::Limit(_, reply), Output::Limit(answer)) => drop(reply.answer(Ok(*answer))),
-            (Message::ControlQueue(_, reply), Output::ControlQueue(answer)) => drop(reply.answer(Ok(answer))),
-            (Message::GiveBack(_) | Message::Drain | Message::Stop, _) => {}
+            (Message::Operate(.., reply), Output::Operate(answer)) => drop(reply.answer(Ok(answer))),
+            (Message::PutType(.., reply), Output::PutType(answer)) => drop(reply.answer(Ok(*answer))),
+            (Message::Limit(.., reply), Output::Limit(answer)) => drop(reply.answer(Ok(*answer))),
+            (Message::ControlQueue(.., reply), Output::ControlQueue(answer)) => {
+                drop(reply.answer(Ok(answer)));
+            }
+            (Message::GiveBack(_) | Message::TouchTokens(_) | Message::Drain | Message::Stop, _) => {}
             (message, _) => refuse(message, &EngineError::Internal),
         }
     }

@@ -14,7 +14,7 @@ use crate::command::{
 };
 use crate::committer::{Committer, Ports, Running};
 use crate::exec::retention::RetentionReport;
-use crate::message::{EnqueueAnswer, Message, ReplyTo, refuse};
+use crate::message::{By, EnqueueAnswer, Message, ReplyTo, refuse};
 use crate::ports::Reply;
 use crate::registry::Registry;
 use crate::settings::Settings;
@@ -79,23 +79,28 @@ impl Engine {
     }
 
     /// Takes an operator's call.
-    pub fn operate(&self, command: Operate, reply: ReplyTo<Result<OperateAnswer, Refusal>>) {
-        self.send(Message::Operate(command, reply));
+    pub fn operate(&self, (command, by): (Operate, By), reply: ReplyTo<Result<OperateAnswer, Refusal>>) {
+        self.send(Message::Operate(command, by, reply));
     }
 
     /// Writes or deletes the settings of a type; the answer says whether there were any before.
-    pub fn put_type(&self, command: PutType, reply: ReplyTo<Result<bool, Refusal>>) {
-        self.send(Message::PutType(command, reply));
+    pub fn put_type(&self, (command, by): (PutType, By), reply: ReplyTo<Result<bool, Refusal>>) {
+        self.send(Message::PutType(command, by, reply));
     }
 
     /// Takes a call about limits.
-    pub fn limit(&self, command: LimitCall, reply: ReplyTo<Result<LimitAnswer, Refusal>>) {
-        self.send(Message::Limit(command, reply));
+    pub fn limit(&self, (command, by): (LimitCall, By), reply: ReplyTo<Result<LimitAnswer, Refusal>>) {
+        self.send(Message::Limit(command, by, reply));
     }
 
     /// Says something about a queue.
-    pub fn control_queue(&self, command: ControlQueue, reply: ReplyTo<QueueAnswer>) {
-        self.send(Message::ControlQueue(command, reply));
+    pub fn control_queue(&self, (command, by): (ControlQueue, By), reply: ReplyTo<QueueAnswer>) {
+        self.send(Message::ControlQueue(command, by, reply));
+    }
+
+    /// Has it noted when tokens, by name, were last used. If the inbox is full it is not: the next time will do.
+    pub fn touch_tokens(&self, used: Vec<(String, Timestamp)>) {
+        drop(self.inbox.try_send(Message::TouchTokens(used)));
     }
 
     /// Gives back leases whose answer could not be delivered.

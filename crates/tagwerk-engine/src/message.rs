@@ -1,6 +1,8 @@
 //! What is put into the committer's inbox: a command and where its answer goes.
 
-use tagwerk_core::{JobId, LeaseBits, limits};
+use std::sync::Arc;
+
+use tagwerk_core::{JobId, LeaseBits, Timestamp, limits};
 
 use crate::command::{
     Claim, ClaimAnswer, ControlQueue, EngineError, Enqueue, EnqueueJob, Enqueued, LimitAnswer, LimitCall,
@@ -14,6 +16,33 @@ pub type EnqueueAnswer = Vec<Result<Enqueued, Refusal>>;
 /// Where an answer goes.
 pub type ReplyTo<T> = Reply<Result<T, EngineError>>;
 
+/// Who makes an operator's call, for the audit log.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct By(Option<Arc<str>>);
+
+impl By {
+    /// The name of a caller without a token. No token can have it.
+    pub const LOCAL: &'static str = "local";
+
+    /// A caller without a token.
+    #[must_use]
+    pub const fn local() -> Self {
+        Self(None)
+    }
+
+    /// The holder of the token of this name.
+    #[must_use]
+    pub const fn token(name: Arc<str>) -> Self {
+        Self(Some(name))
+    }
+
+    /// The name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.0.as_deref().unwrap_or(Self::LOCAL)
+    }
+}
+
 /// A command with the place for its answer.
 pub enum Message {
     /// Accept jobs.
@@ -23,13 +52,15 @@ pub enum Message {
     /// Calls of a worker about its jobs.
     Work(Work, ReplyTo<WorkAnswer>),
     /// An operator's call.
-    Operate(Operate, ReplyTo<Result<OperateAnswer, Refusal>>),
+    Operate(Operate, By, ReplyTo<Result<OperateAnswer, Refusal>>),
     /// Settings of a type; the answer says whether there were any before.
-    PutType(PutType, ReplyTo<Result<bool, Refusal>>),
+    PutType(PutType, By, ReplyTo<Result<bool, Refusal>>),
     /// A call about limits.
-    Limit(LimitCall, ReplyTo<Result<LimitAnswer, Refusal>>),
+    Limit(LimitCall, By, ReplyTo<Result<LimitAnswer, Refusal>>),
     /// What is said about a queue.
-    ControlQueue(ControlQueue, ReplyTo<QueueAnswer>),
+    ControlQueue(ControlQueue, By, ReplyTo<QueueAnswer>),
+    /// When tokens, by name, were last used. Nobody waits for it.
+    TouchTokens(Vec<(String, Timestamp)>),
     /// Leases whose answer could not be delivered.
     GiveBack(Vec<(JobId, LeaseBits)>),
     /// Refuse new work and answer everybody who waits.
@@ -58,6 +89,7 @@ impl Message {
             | Self::PutType(..)
             | Self::Limit(..)
             | Self::ControlQueue(..)
+            | Self::TouchTokens(..)
             | Self::Drain
             | Self::Stop => limits::ROW_WEIGHT_BYTES,
         }
@@ -82,11 +114,11 @@ pub(crate) fn refuse(message: Message, error: &EngineError) {
         Message::Enqueue(_, reply) => drop(reply.answer(Err(error.clone()))),
         Message::Claim(_, reply) => drop(reply.answer(Err(error.clone()))),
         Message::Work(_, reply) => drop(reply.answer(Err(error.clone()))),
-        Message::Operate(_, reply) => drop(reply.answer(Err(error.clone()))),
-        Message::PutType(_, reply) => drop(reply.answer(Err(error.clone()))),
-        Message::Limit(_, reply) => drop(reply.answer(Err(error.clone()))),
-        Message::ControlQueue(_, reply) => drop(reply.answer(Err(error.clone()))),
-        Message::GiveBack(_) | Message::Drain | Message::Stop => {}
+        Message::Operate(.., reply) => drop(reply.answer(Err(error.clone()))),
+        Message::PutType(.., reply) => drop(reply.answer(Err(error.clone()))),
+        Message::Limit(.., reply) => drop(reply.answer(Err(error.clone()))),
+        Message::ControlQueue(.., reply) => drop(reply.answer(Err(error.clone()))),
+        Message::GiveBack(_) | Message::TouchTokens(_) | Message::Drain | Message::Stop => {}
     }
 }
 

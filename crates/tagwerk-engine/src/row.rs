@@ -1,8 +1,10 @@
 //! What stores keep: rows as the engine sees them. Plain data; conversions to SQL live in each store.
 
+mod audit;
 mod order;
 mod queue;
 mod tally;
+mod token;
 mod version;
 
 use std::sync::Arc;
@@ -13,9 +15,11 @@ use tagwerk_core::{
     Attempt, Call, Job, JobId, OnHeadFailure, OnUnknown, Priority, RetryOverrides, Timestamp,
 };
 
+pub use audit::{AuditQuery, AuditRow};
 pub use order::{Order, OrderRows, Ordering, Place};
 pub use queue::QueueRow;
 pub use tally::{Counter, Tally};
+pub use token::{TokenHash, TokenRow};
 pub use version::{VersionRow, VersionWrite, Versioned};
 
 /// An interned (queue, type, limits, fair key). A job gets its lane at the enqueue and keeps it; lane ids are never used

@@ -23,8 +23,9 @@ use tagwerk_core::gate::LimitSettings;
 use tagwerk_core::{Attempt, Call, JobId, Status, Timestamp};
 
 use crate::row::{
-    ActionRow, AttemptRow, Detail, FullJob, JobRow, KeyRow, KeyWrite, Lane, LaneId, LimitRef, LimitRow,
-    LimitUse, OrderRows, Place, QueueRow, Special, Tally, TypeSettings, VersionRow, VersionWrite, Versioned,
+    ActionRow, AttemptRow, AuditQuery, AuditRow, Detail, FullJob, JobRow, KeyRow, KeyWrite, Lane, LaneId,
+    LimitRef, LimitRow, LimitUse, OrderRows, Place, QueueRow, Special, Tally, TokenRow, TypeSettings,
+    VersionRow, VersionWrite, Versioned,
 };
 
 /// What can go wrong in a store, by what the caller does next.
@@ -280,6 +281,10 @@ pub trait Tx {
     fn note_refused(&mut self, refused: &[(JobId, u32, Call, Timestamp)]) -> StoreResult<()>;
     /// Adds operator actions to the histories.
     fn append_actions(&mut self, actions: &[ActionRow]) -> StoreResult<()>;
+    /// Adds entries to the audit log, with rising numbers above all that there ever were.
+    fn append_audit(&mut self, entries: &[AuditRow]) -> StoreResult<()>;
+    /// Notes when tokens, by name, were used. A name that is gone by now is passed over.
+    fn touch_tokens(&mut self, used: &[(String, Timestamp)]) -> StoreResult<()>;
     /// The key of which this job is the owner. May read all keys: it is for jobs whose own rows cannot say.
     fn key_of(&mut self, owner: JobId) -> StoreResult<Option<KeyRow>>;
     /// The ledger by lane.
@@ -413,6 +418,10 @@ pub trait Read {
     fn attempts(&mut self, id: JobId, after_seq: u32, limit: usize) -> StoreResult<Vec<AttemptRow>>;
     /// What operators did to a job, oldest first.
     fn actions(&mut self, id: JobId) -> StoreResult<Vec<ActionRow>>;
+    /// Entries of the audit log, by number.
+    fn audit(&mut self, query: &AuditQuery) -> StoreResult<Vec<AuditRow>>;
+    /// All API tokens by name. They are made and removed beside the server, not by it.
+    fn tokens(&mut self) -> StoreResult<Vec<TokenRow>>;
     /// The ledger by lane.
     fn ledger(&mut self) -> StoreResult<Vec<(Lane, Tally)>>;
     /// Rows counted by lane and status, from the rows themselves. Reads the whole table.

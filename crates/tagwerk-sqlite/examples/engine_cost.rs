@@ -71,7 +71,7 @@ impl Rig {
             let (messages, answers) = (0..CALLS)
                 .map(|_| {
                     let (sender, receiver) = sync_channel(1);
-                    let enqueue = Enqueue { jobs: vec![self.job()], mode: BulkMode::Each };
+                    let enqueue = Enqueue { jobs: vec![self.job()], mode: BulkMode::Each, reach: None };
                     (Message::Enqueue(enqueue, Box::new(sender)), receiver)
                 })
                 .unzip::<_, _, Vec<_>, Vec<_>>();
@@ -102,7 +102,8 @@ impl Rig {
     fn bulks(&mut self, jobs: usize, counted: Counted) {
         for _ in 0..jobs.div_ceil(BULK) {
             let (sender, answer) = sync_channel(1);
-            let enqueue = Enqueue { jobs: (0..BULK).map(|_| self.job()).collect(), mode: BulkMode::Each };
+            let enqueue =
+                Enqueue { jobs: (0..BULK).map(|_| self.job()).collect(), mode: BulkMode::Each, reach: None };
             let message = Message::Enqueue(enqueue, Box::new(sender));
             self.run(vec![message], counted.then(enqueue_bulk));
             assert!(answered(&answer).iter().all(Result::is_ok));

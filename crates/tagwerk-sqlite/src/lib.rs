@@ -11,6 +11,8 @@
 //! | `book` | the heads of the lanes, for claims |
 //! | `read` | snapshots |
 //! | `recent` | rows of jobs that run, for the report that follows |
+//! | `beside`, `token` | API tokens, made beside the server |
+//! | `audit` | the log of what operators did |
 //! | `figures` | the ledger and counts of rows |
 //! | `wal` | keeping the write-ahead log short |
 //! | `codec`, `cells`, `code`, `lanes` | rows of SQL and rows of the engine |
@@ -18,6 +20,8 @@
 //!
 //! Deliberately absent: rules about jobs (they are in `tagwerk_core`), clocks, randomness.
 
+mod audit;
+mod beside;
 mod boards;
 mod book;
 mod bounds;
@@ -39,11 +43,13 @@ mod recent;
 mod store;
 #[cfg(test)]
 mod tests;
+mod token;
 mod turns;
 mod tx;
 mod wal;
 mod writer;
 
+pub use beside::Beside;
 pub use open::{OpenError, Options};
 pub use read::SqliteReaders;
 pub use store::SqliteStore;

@@ -31,6 +31,8 @@ pub(crate) const ALL: &[Migration] = &[
         name: "0009_blocked_and_type_order",
         sql: include_str!("../migrations/0009_blocked_and_type_order.sql"),
     },
+    Migration { name: "0010_audit", sql: include_str!("../migrations/0010_audit.sql") },
+    Migration { name: "0011_token", sql: include_str!("../migrations/0011_token.sql") },
 ];
 
 const TABLE: &str = "CREATE TABLE IF NOT EXISTS migration (version INTEGER PRIMARY KEY, name TEXT NOT NULL, \

@@ -11,18 +11,19 @@ pub(crate) mod versions;
 use tagwerk_core::gate::LimitSettings;
 use tagwerk_core::{Attempt, Call, JobId, Status, Timestamp};
 use tagwerk_engine::row::{
-    ActionRow, Detail, JobRow, KeyRow, KeyWrite, Lane, LaneId, LimitRef, LimitRow, LimitUse, OrderRows,
-    QueueRow, Tally, TypeSettings, VersionRow, VersionWrite, Versioned,
+    ActionRow, AuditRow, Detail, JobRow, KeyRow, KeyWrite, Lane, LaneId, LimitRef, LimitRow, LimitUse,
+    OrderRows, QueueRow, Tally, TypeSettings, VersionRow, VersionWrite, Versioned,
 };
 use tagwerk_engine::store::{
     Change, ClaimQuery, Filter, Found, Insert, PayloadWrite, Prunable, PruneQuery, SpecialName, StoreError,
     StoreResult, Tx,
 };
 
+use crate::audit;
 use crate::codec;
 use crate::lanes::Made;
 use crate::writer::Writer;
-use crate::{figures, turns};
+use crate::{figures, token, turns};
 pub(crate) use jobs::LOAD;
 pub(crate) use time::served_until;
 
@@ -204,6 +205,14 @@ impl Tx for SqliteTx<'_> {
 
     fn append_actions(&mut self, actions: &[ActionRow]) -> StoreResult<()> {
         Ok(upkeep::append_actions(&self.writing().conn, actions)?)
+    }
+
+    fn append_audit(&mut self, entries: &[AuditRow]) -> StoreResult<()> {
+        Ok(audit::append(&self.writing().conn, entries)?)
+    }
+
+    fn touch_tokens(&mut self, used: &[(String, Timestamp)]) -> StoreResult<()> {
+        Ok(token::touch(&self.writing().conn, used)?)
     }
 
     fn key_of(&mut self, owner: JobId) -> StoreResult<Option<KeyRow>> {

@@ -1,9 +1,10 @@
-//! The command line. `serve`, `check` and `config` read the server's configuration; every other command is a client of a
+//! The command line. `serve`, `check`, `token` and `config` read the server's configuration; every other command is a client of a
 //! server and speaks HTTP to it, through `tagwerk-client`.
 //!
 //! Guarantees: tables for people on stdout, with `--json` exactly what the server says; what went wrong and what to do next
 //! on stderr; an exit code of the one table in `exit`; a pipe that is closed early is no error. Lists never show payloads.
 
+mod audit;
 mod bench;
 mod bulk;
 mod check;
@@ -20,6 +21,7 @@ mod review;
 mod serve;
 mod show;
 mod table;
+mod token;
 mod types;
 mod values;
 mod work;
@@ -68,8 +70,13 @@ enum Command {
     Workers(overview::Page),
     /// Show what the server has done and holds
     Stats(connect::Remote),
+    /// Show what operators did, and who
+    Audit(audit::Audit),
     /// Measure a running server
     Bench(Box<bench::Bench>),
+    /// Make, list and revoke API tokens
+    #[command(subcommand)]
+    Token(token::Token),
     /// Prove that a store is sound, with no server or beside a running one
     Check(check::Check),
     /// Print the server's settings, each with where it comes from; secrets are masked
@@ -117,7 +124,9 @@ fn run(command: Command) -> Result<Exit, Failure> {
         Command::Limits(limits) => connect::wait(limits.run()),
         Command::Workers(page) => connect::wait(overview::workers(page)),
         Command::Stats(remote) => connect::wait(overview::stats(remote)),
+        Command::Audit(audit) => connect::wait(audit.run()),
         Command::Bench(bench) => connect::wait(bench.run()),
+        Command::Token(token) => token.run(),
         Command::Check(check) => check.run(),
         Command::Config(config) => config.run(),
         Command::Openapi(remote) => connect::wait(overview::openapi(remote)),

@@ -24,10 +24,10 @@ pub(crate) use value::duration_ms;
 /// The file that is read if no other is named and it is there.
 const DEFAULT_FILE: &str = "tagwerk.toml";
 
-/// Variables that begin like ours and are not settings of the server: the client's address, the file's name, the facts
+/// Variables that begin like ours and are not settings of the server: the client's address and token, the file's name, the facts
 /// that `tagwerk work` hands to its command, and what Kubernetes and Docker set beside a service called `tagwerk`.
 const OTHER_VARIABLES: &[&str] =
-    &["TAGWERK_URL", "TAGWERK_CONFIG", "TAGWERK_JOB_", "TAGWERK_SERVICE_", "TAGWERK_PORT"];
+    &["TAGWERK_URL", "TAGWERK_TOKEN", "TAGWERK_CONFIG", "TAGWERK_JOB_", "TAGWERK_SERVICE_", "TAGWERK_PORT"];
 
 /// The flags of every command that reads the configuration.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -205,6 +205,11 @@ impl Config {
             config.sources.push((key.name, source));
         }
         if faults.is_empty() { Ok(config) } else { Err(ConfigError(faults)) }
+    }
+
+    /// Whether somebody has said what this setting is to be.
+    pub(crate) fn is_set(&self, name: &str) -> bool {
+        self.sources.iter().any(|(known, _)| *known == name)
     }
 
     /// All settings as a TOML file, each with its source; secrets are masked.

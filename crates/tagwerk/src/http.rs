@@ -5,10 +5,13 @@
 //! Whatever is refused becomes a problem in one place ([`problem`]). What holds for every request, whatever its path,
 //! stands in [`gate`].
 //!
-//! Deliberately absent: CORS (no page of another origin has business here), compression, TLS (a reverse proxy's), and
-//! everything that needs API tokens.
+//! Who may do what with which jobs, once there are API tokens, stands in [`access`].
+//!
+//! Deliberately absent: CORS (no page of another origin has business here), compression, TLS (a reverse proxy's).
 
+mod access;
 mod ask;
+mod audit;
 mod claim;
 mod decode;
 mod gate;
@@ -40,6 +43,7 @@ use tokio::sync::watch;
 
 use crate::metrics::Metrics;
 
+pub(crate) use access::Leaseless;
 pub(crate) use ask::{Caller, Connection};
 pub(crate) use gate::Gate;
 
@@ -55,6 +59,8 @@ pub(crate) struct Parts {
     pub(crate) metrics: Arc<Metrics>,
     /// Host names besides the loopback ones, in lower case.
     pub(crate) hosts: Vec<String>,
+    /// Whether callers with a token may report without a lease.
+    pub(crate) leaseless: Leaseless,
     /// Turns true when the server is told to stop.
     pub(crate) stopping: watch::Receiver<bool>,
 }
@@ -68,6 +74,7 @@ pub(crate) struct App {
     stopping: watch::Receiver<bool>,
     started_at: Timestamp,
     owners: owners::Owners,
+    known: access::Known,
     turns: reading::Turns,
     rooms: sent::Rooms,
     streams: stream::Streams,
@@ -83,6 +90,7 @@ impl App {
             metrics: parts.metrics,
             stopping: parts.stopping,
             owners: owners::Owners::default(),
+            known: access::Known::new(parts.leaseless),
             turns: reading::Turns::default(),
             rooms: sent::Rooms::default(),
             streams: stream::Streams::default(),

@@ -32,13 +32,14 @@ use tagwerk_engine::Engine;
 use tagwerk_engine::command::EngineError;
 use tagwerk_engine::committer::Ports;
 use tagwerk_engine::ports::{Clock, Entropy};
+use tagwerk_engine::settings::LeaseToken;
 use tagwerk_sqlite::{OpenError, Options, SqliteStore};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::config::{Config, LogLevel, StoreUrl};
-use crate::http::{Gate, Parts};
+use crate::http::{Gate, Leaseless, Parts};
 use crate::metrics::Metrics;
 use crate::system::{self, SystemClock, SystemEntropy};
 use connection::Connections;
@@ -52,8 +53,9 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 pub(crate) enum StartError {
     /// It would have to listen where others than programs of this machine can reach it.
     #[error(
-        "refusing to listen on {0}: beyond loopback every caller needs an API token, and tokens are not in this \
-         version. Listen on 127.0.0.1, [::1] or unix:PATH"
+        "refusing to listen on {0}: beyond loopback every caller needs an API token and a connection that nobody can \
+         read (TLS), which this version does not have. Listen on 127.0.0.1, [::1] or unix:PATH, make tokens \
+         (tagwerk token create), and put a proxy with TLS in front"
     )]
     NotLocal(String),
     /// A store that this version does not have.
@@ -108,6 +110,8 @@ fn start(config: Config) -> anyhow::Result<()> {
         Arc::new(SystemEntropy::new().context("the operating system gives no randomness")?);
     let store = open(&config.store, &*clock, &*entropy)?;
     let door = Door::new(config.door_limits());
+    let may_lack = config.is_set("require_lease") && config.engine.lease_token == LeaseToken::Optional;
+    let leaseless = if may_lack { Leaseless::SameToken } else { Leaseless::Refused };
     let metrics = Arc::new(Metrics::default());
     let ports = Ports { clock: Arc::clone(&clock), entropy, observer: Arc::clone(&metrics) as _ };
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -127,6 +131,7 @@ fn start(config: Config) -> anyhow::Result<()> {
             clock,
             metrics: Arc::clone(&metrics),
             hosts: config.hosts,
+            leaseless,
             stopping,
         });
         gate.prepare().await?;

@@ -27,7 +27,7 @@ impl Actor for Producer {
             self.mass_sent = true;
             jobs = vec![turns::one_of_many(desk); MASS];
         }
-        desk.send(Call::Enqueue(Enqueue { jobs, mode }));
+        desk.send(Call::Enqueue(Enqueue { jobs, mode, reach: None }));
         desk.wake_within(20, 4_000);
     }
 

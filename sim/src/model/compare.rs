@@ -167,7 +167,9 @@ pub(crate) fn refused<T>(
         | Refusal::Invalid { .. }
         | Refusal::UnknownLimit { .. }
         | Refusal::NoSuchLimit(_)
-        | Refusal::LimitInUse { .. } => None,
+        | Refusal::LimitInUse { .. }
+        | Refusal::OutOfReach(_)
+        | Refusal::KeyTaken => None,
     };
     if refusal_code(refusal) == code && names == about {
         return Ok(());

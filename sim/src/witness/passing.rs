@@ -3,8 +3,8 @@
 use tagwerk_core::gate::LimitSettings;
 use tagwerk_core::{Attempt, Call, JobId, Status, Timestamp};
 use tagwerk_engine::row::{
-    ActionRow, Detail, JobRow, KeyRow, KeyWrite, Lane, LaneId, LimitRef, LimitRow, LimitUse, OrderRows,
-    QueueRow, Tally, TypeSettings, VersionRow, VersionWrite, Versioned,
+    ActionRow, AuditRow, Detail, JobRow, KeyRow, KeyWrite, Lane, LaneId, LimitRef, LimitRow, LimitUse,
+    OrderRows, QueueRow, Tally, TypeSettings, VersionRow, VersionWrite, Versioned,
 };
 use tagwerk_engine::store::{
     Change, ClaimQuery, Filter, Found, Insert, PayloadWrite, Prunable, PruneQuery, SpecialName, StoreResult,
@@ -210,6 +210,14 @@ impl Tx for WitnessTx<'_> {
 
     fn append_actions(&mut self, actions: &[ActionRow]) -> StoreResult<()> {
         self.pass(|tx| tx.append_actions(actions))
+    }
+
+    fn append_audit(&mut self, entries: &[AuditRow]) -> StoreResult<()> {
+        self.pass(|tx| tx.append_audit(entries))
+    }
+
+    fn touch_tokens(&mut self, used: &[(String, Timestamp)]) -> StoreResult<()> {
+        self.pass(|tx| tx.touch_tokens(used))
     }
 
     fn key_of(&mut self, owner: JobId) -> StoreResult<Option<KeyRow>> {

@@ -7,7 +7,9 @@ use super::text::{Alphabet, TextRule};
 use super::{Door, DoorLimits};
 use crate::Time;
 use crate::problem::{Code, Refusal};
-use crate::query::{AttemptsQuery, JobQuery, JobsQuery, NamesQuery, ReadyzQuery, ReviewQuery, StreamQuery};
+use crate::query::{
+    AttemptsQuery, AuditQuery, JobQuery, JobsQuery, NamesQuery, ReadyzQuery, ReviewQuery, StreamQuery,
+};
 
 impl Door {
     /// `GET /jobs`
@@ -45,6 +47,19 @@ impl Door {
             until: reader.time("until").map(Time::from_ms),
             limit: reader.count("limit", &limits.list_page),
             after: reader.integer("after", 0..=limits.id_max),
+        };
+        reader.finish().map(|_| query)
+    }
+
+    /// `GET /audit`
+    pub fn audit_query(&self, query: &str) -> Result<AuditQuery, Refusal> {
+        let pairs = pairs(query)?;
+        let mut reader = Reader::query(&pairs);
+        let query = AuditQuery {
+            since: reader.time("since").map(Time::from_ms),
+            until: reader.time("until").map(Time::from_ms),
+            limit: reader.count("limit", &self.limits.list_page),
+            after: reader.integer("after", 0..=self.limits.id_max),
         };
         reader.finish().map(|_| query)
     }

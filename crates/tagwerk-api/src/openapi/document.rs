@@ -31,7 +31,16 @@ pub fn document(limits: &DoorLimits) -> Value {
         "servers": [{"url": "http://127.0.0.1:7070", "description": "The default address."}],
         "tags": Group::ALL.map(|group| json!({"name": group.name(), "description": about_group(group)})),
         "paths": paths,
-        "components": {"schemas": schemas::all(limits), "examples": problem_examples()},
+        "components": {
+            "schemas": schemas::all(limits),
+            "examples": problem_examples(),
+            "securitySchemes": {"token": {
+                "type": "http",
+                "scheme": "bearer",
+                "description": "An API token, tw_…. Needed as soon as the store has one; without any, local callers need none.",
+            }},
+        },
+        "security": [{}, {"token": []}],
     })
 }
 

@@ -63,6 +63,7 @@ pub(super) const ROUTES: &[Route] = &[
             Code::Duplicate,
             Code::IdempotencyKeyReused,
             Code::IdempotencyKeyConflict,
+            Code::IdempotencyKeyTaken,
             Code::QueueFull,
             Code::QueueDraining,
         ],

@@ -256,6 +256,22 @@ pub(super) const ROUTES: &[Route] = &[
         ..Route::EMPTY
     },
     Route {
+        path: "/audit",
+        id: "audit",
+        group: Group::Operating,
+        summary: "Show what operators did",
+        about: "Every action with when, who, what and on what, oldest first; never a payload. It is written in the \
+                transaction of the action.",
+        params: &[
+            param("since", ParamKind::Time, "Done at or after."),
+            param("until", ParamKind::Time, "Done before."),
+            LIMIT,
+            param("after", ParamKind::Integer, "Numbers above this one: `next` of the page before."),
+        ],
+        answers: &[answer(200, "A page of the audit log.", "AuditPage", examples::audit_page)],
+        ..Route::EMPTY
+    },
+    Route {
         path: "/metrics",
         id: "metrics",
         group: Group::Operating,

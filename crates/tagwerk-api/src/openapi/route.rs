@@ -198,8 +198,15 @@ impl Route {
     /// Every problem that can come: its own, and those of every route of its kind.
     #[must_use]
     pub fn all_problems(&self) -> Vec<Code> {
-        const ANY: &[Code] =
-            &[Code::ProxiedWithoutToken, Code::UnknownHost, Code::InvalidRequest, Code::InternalError];
+        const ANY: &[Code] = &[
+            Code::Unauthorized,
+            Code::TokenInUrl,
+            Code::Forbidden,
+            Code::ProxiedWithoutToken,
+            Code::UnknownHost,
+            Code::InvalidRequest,
+            Code::InternalError,
+        ];
         const WRITING: &[Code] = &[Code::CrossOrigin];
         const BODY: &[Code] =
             &[Code::InvalidJson, Code::RequestTimeout, Code::BodyTooLarge, Code::UnsupportedMediaType];

@@ -69,6 +69,7 @@ fn answers(found: &mut Found) {
     add::<answer::JobsPage>(found);
     add::<answer::ReviewPage>(found);
     add::<answer::AttemptsPage>(found);
+    add::<answer::AuditPage>(found);
     add::<answer::Explain>(found);
     add::<answer::ClaimedJob>(found);
     add::<answer::BulkClaimAnswer>(found);

@@ -39,6 +39,7 @@ const REPORTED: &[Code] = &[
 
 /// What `complete` can be refused with.
 const COMPLETED: &[Code] = &[
+    Code::IdempotencyKeyTaken,
     Code::JobNotFound,
     Code::JobDamaged,
     Code::LeaseLost,

@@ -97,6 +97,12 @@ codes! {
         "Browsers may change things only from the server's own pages; call the API from a server or a script.";
     ProxiedWithoutToken = "proxied-without-token" 403 never "Behind a proxy without tokens",
         "Without API tokens the server answers direct local requests only; call it without the proxy.";
+    Unauthorized = "unauthorized" 401 never "API token needed",
+        "Send a token that is valid here: Authorization: Bearer tw_…; tagwerk token create makes one.";
+    TokenInUrl = "token-in-url" 401 never "Token in the URL",
+        "URLs end up in logs: revoke this token, make another, and send it in the header Authorization: Bearer tw_….";
+    Forbidden = "forbidden" 403 never "Not with this token",
+        "The token lacks the scope, queue, type or priority that the detail names; use another one.";
     Duplicate = "duplicate" 409 never "Key already used",
         "The job of this idempotency key is in job; on_duplicate: existing answers with it instead.";
     IdempotencyKeyReused = "idempotency-key-reused" 422 never "Key used for another job",
@@ -105,6 +111,8 @@ codes! {
         "Give the key in the header Idempotency-Key or in idempotency_key, or the same in both.";
     IdempotencyKeyHeld = "idempotency-key-held" 409 never "Key held by another job",
         "Another job has taken this job's key since; it is in job. Discard this one or wait for that one.";
+    IdempotencyKeyTaken = "idempotency-key-taken" 409 never "Key taken",
+        "A job that this token may not see has the key; use another key.";
     AtomicRefused = "atomic-refused" 424 never "Refused with its neighbours",
         "This item is good, but another one of the same atomic call was refused; nothing was stored.";
     LeaseLost = "lease-lost" 409 never "Lease lost",

@@ -18,7 +18,7 @@ impl FollowUps {
     /// These jobs, sent like this.
     #[must_use]
     pub const fn new(jobs: Vec<EnqueueJob>, sent: String) -> Self {
-        Self { enqueue: Enqueue { jobs, mode: BulkMode::Atomic }, sent }
+        Self { enqueue: Enqueue { jobs, mode: BulkMode::Atomic, reach: None }, sent }
     }
 }
 

@@ -8,6 +8,7 @@
 use std::sync::Arc;
 
 use tagwerk_core::Priority;
+use tagwerk_core::access::Reach;
 
 use crate::command::{EnqueueJob, Refusal};
 use crate::exec::defaults::queue_of;
@@ -50,6 +51,14 @@ impl Admission {
         };
         Refusal::UnknownType { kind: job.kind.clone(), known }
     }
+}
+
+/// Why the caller may not make this job, as it would be.
+pub(crate) fn out_of_reach(env: &Env<'_>, job: &EnqueueJob, reach: &Reach) -> Option<Refusal> {
+    let none = TypeSettings::default();
+    let settings = env.types.get(&job.kind).unwrap_or(&none);
+    let home = (queue_of(job, settings), &*job.kind);
+    reach.admits(home, priority(job, settings)).err().map(Refusal::OutOfReach)
 }
 
 /// Why a payload of this size may not be stored.

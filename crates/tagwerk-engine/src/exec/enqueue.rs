@@ -4,6 +4,7 @@ mod held;
 
 use std::collections::HashMap;
 
+use tagwerk_core::access::Reach;
 use tagwerk_core::idempotency::{self, OnDuplicate, OnMismatch, Standing};
 use tagwerk_core::{Job, JobId, NewJob, Status, Timestamp, limits};
 
@@ -131,6 +132,11 @@ fn judge(
 ) -> StoreResult<Verdict> {
     let ((request, source), (job, created_here)) = (asked, item);
     let is_strict = source == Source::Producer;
+    if let Some(reach) = &request.reach
+        && let Some(refusal) = admit::out_of_reach(work.env, job, reach)
+    {
+        return Ok(Verdict::Refused(refusal));
+    }
     if let Some(refusal) = impossible(job, work.env.now) {
         return Ok(Verdict::Refused(refusal));
     }
@@ -155,6 +161,9 @@ fn judge(
         return Ok(Verdict::Create);
     }
     let differs = fingerprint(job) != row.fingerprint;
+    if request.reach.as_ref().is_some_and(|reach| hidden(work, (&row, differs), reach)) {
+        return Ok(Verdict::Refused(Refusal::KeyTaken));
+    }
     let reject = is_strict && differs && job.on_mismatch == Some(OnMismatch::Reject);
     let conflict = is_strict && job.on_duplicate == Some(OnDuplicate::Conflict);
     if !reject && !conflict {
@@ -172,6 +181,15 @@ fn judge(
         (None, true) => Refusal::KeyReused(row.owner),
         (None, false) => Refusal::Duplicate(work.full(row.owner, View::of(request.jobs.len()))?),
     }))
+}
+
+/// Whether the job that has a key is not for the caller to see. Of a pruned one the queue is not known any more; what was first
+/// sent with the key is what is sent now, unless it differs.
+fn hidden(work: &Work<'_>, (key, differs): (&KeyRow, bool), reach: &Reach) -> bool {
+    match &key.tombstone {
+        Some(tombstone) => !reach.types.fits(&tombstone.kind) || (differs && !reach.queues.is_all()),
+        None => work.row(key.owner).is_none_or(|row| !reach.covers(&row.lane.queue, &row.lane.kind)),
+    }
 }
 
 /// How a job stands to an earlier one of the same request, which is not there yet.

@@ -26,7 +26,7 @@ pub(crate) struct Limited {
 pub(crate) fn calls(tx: &mut dyn Tx, env: &Env<'_>, messages: &[&Message]) -> StoreResult<Limited> {
     let mut done = Limited::default();
     for message in messages {
-        let Message::Limit(call, _) = message else { continue };
+        let Message::Limit(call, ..) = message else { continue };
         let names = done.names.as_ref().unwrap_or(env.limits);
         let answer = match call {
             LimitCall::List => Ok(LimitAnswer::Limits(states(tx, env, |_| true)?)),

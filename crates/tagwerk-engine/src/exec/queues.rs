@@ -27,7 +27,7 @@ pub(crate) struct Controlled {
 pub(crate) fn control(tx: &mut dyn Tx, env: &Env<'_>, messages: &[&Message]) -> StoreResult<Controlled> {
     let mut controlled = Controlled::default();
     for message in messages {
-        let Message::ControlQueue(ControlQueue { queue, control }, _) = message else { continue };
+        let Message::ControlQueue(ControlQueue { queue, control }, ..) = message else { continue };
         let known = controlled.queues.as_ref().unwrap_or(env.queues).get(queue).cloned();
         let before = known.unwrap_or_else(|| QueueRow::plain(queue));
         let answer = apply(before.clone(), control, env.now);

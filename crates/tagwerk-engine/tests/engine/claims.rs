@@ -414,6 +414,7 @@ fn a_failed_transaction_leaves_waiting_claims_waiting() {
     let command = tagwerk_engine::command::Enqueue {
         jobs: vec![job("t")],
         mode: tagwerk_engine::command::BulkMode::Each,
+        reach: None,
     };
     let refused = rig.send(|reply| Message::Enqueue(command, Box::new(reply))).try_recv().unwrap();
     assert_eq!(refused.unwrap_err(), EngineError::StoreBusy);

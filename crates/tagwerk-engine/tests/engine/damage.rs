@@ -35,7 +35,7 @@ fn atomic(
     rig: &mut Rig,
     jobs: Vec<EnqueueJob>,
 ) -> Result<EnqueueAnswer, tagwerk_engine::command::EngineError> {
-    let command = Enqueue { jobs, mode: BulkMode::Atomic };
+    let command = Enqueue { jobs, mode: BulkMode::Atomic, reach: None };
     rig.send(|reply| Message::Enqueue(command, Box::new(reply))).try_recv().unwrap()
 }
 

@@ -4,7 +4,7 @@ use tagwerk_core::{Action, JobId, RetryOverrides, Status};
 use tagwerk_engine::command::{
     Claim, ClaimAnswer, EngineError, EnqueueJob, MaxAge, PutType, Refusal, Start, Work, WorkerCall,
 };
-use tagwerk_engine::message::Message;
+use tagwerk_engine::message::{By, Message};
 use tagwerk_engine::ports::Responder;
 use tagwerk_engine::row::TypeSettings;
 use tagwerk_engine::store::{Filter, StoreError};
@@ -151,9 +151,10 @@ fn deleting_a_type_in_the_batch_that_put_it_says_that_it_was_there() {
     rig.committer.step(vec![
         Message::PutType(
             PutType { kind: "t".into(), settings: Some(TypeSettings::default()) },
+            By::local(),
             Box::new(sender.clone()),
         ),
-        Message::PutType(PutType { kind: "t".into(), settings: None }, Box::new(sender)),
+        Message::PutType(PutType { kind: "t".into(), settings: None }, By::local(), Box::new(sender)),
     ]);
     let answers: Vec<bool> = receiver.try_iter().map(|answer| answer.unwrap().unwrap()).collect();
     assert_eq!(answers, [false, true]);

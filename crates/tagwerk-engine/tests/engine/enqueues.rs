@@ -3,7 +3,7 @@
 use tagwerk_core::idempotency::{OnDuplicate, OnMismatch, Scope};
 use tagwerk_core::{ErrorClass, JobId, Priority, Status};
 use tagwerk_engine::command::{BulkMode, Enqueue, EnqueueJob, Enqueued, MaxAge, Refusal, Start};
-use tagwerk_engine::message::Message;
+use tagwerk_engine::message::{By, Message};
 use tagwerk_engine::row::Counter;
 
 use crate::rig::{Rig, claim, completed, failed, job, keyed};
@@ -54,7 +54,7 @@ fn a_key_is_judged_within_a_request_within_a_batch_and_later() {
     let (sent, got) = std::sync::mpsc::sync_channel(9);
     let batch = (0..9)
         .map(|_| {
-            let command = Enqueue { jobs: vec![keyed("mail", "batch")], mode: BulkMode::Each };
+            let command = Enqueue { jobs: vec![keyed("mail", "batch")], mode: BulkMode::Each, reach: None };
             Message::Enqueue(command, Box::new(sent.clone()))
         })
         .collect();
@@ -107,7 +107,7 @@ fn conflict_and_reject_refuse_and_say_whose_key_it_is() {
     // Where nothing was stored there is no id: the place has to do.
     let mut atomic = |second: EnqueueJob| {
         let jobs = vec![keyed("mail", "o"), EnqueueJob { key: Some("o".into()), ..second }];
-        let command = Enqueue { jobs, mode: BulkMode::Atomic };
+        let command = Enqueue { jobs, mode: BulkMode::Atomic, reach: None };
         rig.send(|reply| Message::Enqueue(command, Box::new(reply)))
             .try_recv()
             .unwrap()
@@ -202,7 +202,7 @@ fn an_atomic_bulk_takes_all_or_none() {
     let conflict = EnqueueJob { on_duplicate: Some(OnDuplicate::Conflict), ..keyed("mail", "k") };
     let jobs = vec![job("a"), conflict, keyed("b", "fresh")];
     let mut send = |jobs| {
-        let command = Enqueue { jobs, mode: BulkMode::Atomic };
+        let command = Enqueue { jobs, mode: BulkMode::Atomic, reach: None };
         rig.send(|reply| Message::Enqueue(command, Box::new(reply))).try_recv().unwrap().unwrap()
     };
     let items = send(jobs);
@@ -264,7 +264,10 @@ fn settings_of_a_type_stand_between_job_and_server() {
         ..Default::default()
     };
     let put = |settings| tagwerk_engine::command::PutType { kind: "mail".into(), settings };
-    let before = rig.send(|reply| Message::PutType(put(Some(settings)), Box::new(reply))).try_recv().unwrap();
+    let before = rig
+        .send(|reply| Message::PutType(put(Some(settings)), By::local(), Box::new(reply)))
+        .try_recv()
+        .unwrap();
     assert_eq!(before, Ok(Ok(false)));
     let id = rig.create(job("mail"));
     let full = rig.job(id);
@@ -276,7 +279,8 @@ fn settings_of_a_type_stand_between_job_and_server() {
     let lease = held.job.row.job.lease.unwrap();
     assert_eq!(lease.expires_at, rig.now().plus_ms(7_000));
     assert_eq!(lease.time_limit_at, Some(rig.now().plus_ms(8_000)));
-    let before = rig.send(|reply| Message::PutType(put(None), Box::new(reply))).try_recv().unwrap();
+    let before =
+        rig.send(|reply| Message::PutType(put(None), By::local(), Box::new(reply))).try_recv().unwrap();
     assert_eq!(before, Ok(Ok(true)));
     let later = rig.create(job("mail"));
     assert_eq!(&*rig.job(later).row.lane.queue, "default");

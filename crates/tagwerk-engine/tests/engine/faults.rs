@@ -4,7 +4,7 @@ use std::sync::mpsc::sync_channel;
 
 use tagwerk_core::Status;
 use tagwerk_engine::command::{BulkMode, Claim, EngineError, Enqueue, EnqueueJob, PutType};
-use tagwerk_engine::message::{EnqueueAnswer, Message};
+use tagwerk_engine::message::{By, EnqueueAnswer, Message};
 use tagwerk_engine::row::{Counter, TypeSettings};
 use tagwerk_engine::store::StoreError;
 use tagwerk_engine::testing::memory::{Fault, Point};
@@ -16,7 +16,10 @@ fn send(rig: &mut Rig, jobs: Vec<EnqueueJob>) -> Vec<Result<EnqueueAnswer, Engin
     let batch = jobs
         .into_iter()
         .map(|job| {
-            Message::Enqueue(Enqueue { jobs: vec![job], mode: BulkMode::Each }, Box::new(sender.clone()))
+            Message::Enqueue(
+                Enqueue { jobs: vec![job], mode: BulkMode::Each, reach: None },
+                Box::new(sender.clone()),
+            )
         })
         .collect();
     rig.committer.step(batch);
@@ -98,7 +101,7 @@ fn settings_hold_as_they_are_stored_although_the_commit_got_no_answer() {
     let settings = TypeSettings { max_retries: Some(7), ..TypeSettings::default() };
     rig.disk.faults().fail(Point::AfterCommit, StoreError::OutcomeUnknown, 1);
     let put = PutType { kind: "t".into(), settings: Some(settings) };
-    let answer = rig.send(|reply| Message::PutType(put, Box::new(reply)));
+    let answer = rig.send(|reply| Message::PutType(put, By::local(), Box::new(reply)));
     assert_eq!(answer.try_recv().unwrap(), Err(EngineError::OutcomeUnknown));
     let id = rig.create(job("t"));
     assert_eq!(rig.job(id).row.job.max_retries, 7);

@@ -6,7 +6,7 @@ use tagwerk_engine::command::{
     Claimed, ControlQueue, EnqueueJob, FollowUps, FollowedUp, QueueControl, Refusal, Said, WorkerAnswer,
     WorkerCall,
 };
-use tagwerk_engine::message::Message;
+use tagwerk_engine::message::{By, Message};
 use tagwerk_engine::row::{Counter, Ordering, TypeSettings};
 use tagwerk_engine::settings::{Settings, UnknownTypes};
 use tagwerk_engine::store::StoreError;
@@ -60,7 +60,11 @@ fn one_that_cannot_be_created_leaves_everything_as_it_was() {
     for kind in ["known", "next"] {
         let settings = Some(TypeSettings::default());
         let put = tagwerk_engine::command::PutType { kind: kind.into(), settings };
-        rig.send(|reply| Message::PutType(put, Box::new(reply))).try_recv().unwrap().unwrap().unwrap();
+        rig.send(|reply| Message::PutType(put, By::local(), Box::new(reply)))
+            .try_recv()
+            .unwrap()
+            .unwrap()
+            .unwrap();
     }
     let held = start(&mut rig, job("known"));
     let before = rig.job(JobId(1));
@@ -165,7 +169,7 @@ fn no_bound_of_a_queue_refuses_them() {
     let full = tagwerk_core::QueueSettings { max_depth: Some(1), ..tagwerk_core::QueueSettings::default() };
     for control in [QueueControl::Set(full), QueueControl::Drain { reason: None, by: None }] {
         let control = ControlQueue { queue: "default".into(), control };
-        let reply = rig.send(|reply| Message::ControlQueue(control, Box::new(reply)));
+        let reply = rig.send(|reply| Message::ControlQueue(control, By::local(), Box::new(reply)));
         reply.try_recv().unwrap().unwrap().unwrap();
     }
     assert!(rig.enqueue(vec![job("outside")])[0].is_err());

@@ -8,7 +8,7 @@ use tagwerk_engine::command::{
     BulkMode, EngineError, Enqueue, Enqueued, KeyFate, Operate, PutType, Work, WorkerCall,
 };
 use tagwerk_engine::committer::Ports;
-use tagwerk_engine::message::ReplyTo;
+use tagwerk_engine::message::{By, ReplyTo};
 use tagwerk_engine::ports::NoObserver;
 use tagwerk_engine::row::TypeSettings;
 use tagwerk_engine::settings::Settings;
@@ -36,7 +36,7 @@ fn asked<T: Send + 'static>(call: impl FnOnce(ReplyTo<T>)) -> Result<T, EngineEr
 }
 
 fn one_job() -> Enqueue {
-    Enqueue { jobs: vec![job("t")], mode: BulkMode::Each }
+    Enqueue { jobs: vec![job("t")], mode: BulkMode::Each, reach: None }
 }
 
 #[test]
@@ -62,10 +62,10 @@ fn calls_of_every_kind_are_answered_from_the_committers_thread() {
         payload: None,
         key: KeyFate::ByScope,
     };
-    assert!(asked(|reply| engine.operate(cancel, reply)).unwrap().is_err(), "it is completed");
+    assert!(asked(|reply| engine.operate((cancel, By::local()), reply)).unwrap().is_err(), "it is completed");
     let put = PutType { kind: "t".to_owned(), settings: Some(TypeSettings::default()) };
-    assert!(!asked(|reply| engine.put_type(put.clone(), reply)).unwrap().unwrap());
-    assert!(asked(|reply| engine.put_type(put, reply)).unwrap().unwrap());
+    assert!(!asked(|reply| engine.put_type((put.clone(), By::local()), reply)).unwrap().unwrap());
+    assert!(asked(|reply| engine.put_type((put, By::local()), reply)).unwrap().unwrap());
     let readers = engine.readers();
     let mut read = readers.snapshot().unwrap();
     let row = read.jobs(&[id]).unwrap().pop().unwrap().unwrap();
@@ -99,7 +99,7 @@ fn draining_answers_who_waits_and_still_takes_reports() {
     engine.claim(waiting, Box::new(reply));
     // Once a later call is answered the claim is parked: one in the same batch as the drain would be refused.
     let put = PutType { kind: "t".to_owned(), settings: None };
-    asked(|reply| engine.put_type(put, reply)).unwrap().unwrap();
+    asked(|reply| engine.put_type((put, By::local()), reply)).unwrap().unwrap();
     engine.drain();
     assert!(parked.recv().unwrap().is_ok_and(|answer| answer.jobs.is_empty()));
     assert!(engine.vitals().draining);

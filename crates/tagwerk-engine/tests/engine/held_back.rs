@@ -11,7 +11,7 @@ use tagwerk_engine::command::{
     Claim, ControlQueue, EnqueueJob, LimitAnswer, LimitCall, LimitState, QueueControl, Refusal, Said, Start,
     Throttle,
 };
-use tagwerk_engine::message::Message;
+use tagwerk_engine::message::{By, Message};
 use tagwerk_engine::query::{Explanation, Why, WhyKind, explain, place};
 use tagwerk_engine::row::{LimitRef, Ordering, Special, Subject};
 use tagwerk_engine::settings::{Settings, UnknownLimits};
@@ -20,7 +20,7 @@ use tagwerk_engine::store::Store;
 use crate::rig::{Rig, claim, completed, failed, job};
 
 fn limit(rig: &mut Rig, call: LimitCall) -> Result<LimitAnswer, Refusal> {
-    rig.send(|reply| Message::Limit(call, Box::new(reply))).try_recv().unwrap().unwrap()
+    rig.send(|reply| Message::Limit(call, By::local(), Box::new(reply))).try_recv().unwrap().unwrap()
 }
 
 fn put(rig: &mut Rig, name: &str, settings: LimitSettings) {
@@ -197,7 +197,11 @@ fn a_queue_that_is_full_says_so_to_those_who_may_not_start() {
     let reserve = Some(Reserve { slots: 1, from_priority: urgent.unwrap() });
     let settings = QueueSettings { max_running: Some(2), reserve, max_depth: None };
     let set = ControlQueue { queue: "default".into(), control: QueueControl::Set(settings) };
-    rig.send(|reply| Message::ControlQueue(set, Box::new(reply))).try_recv().unwrap().unwrap().unwrap();
+    rig.send(|reply| Message::ControlQueue(set, By::local(), Box::new(reply)))
+        .try_recv()
+        .unwrap()
+        .unwrap()
+        .unwrap();
     let elsewhere = rig.create(EnqueueJob { queue: Some("other".into()), ..job("t") });
     let ids: Vec<JobId> = (0..2).map(|_| rig.create(job("t"))).collect();
     let held: Vec<JobId> =

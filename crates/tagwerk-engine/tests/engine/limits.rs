@@ -9,14 +9,14 @@ use tagwerk_engine::command::{
     BulkMode, Claim, Claimed, Enqueue, EnqueueJob, Enqueued, LimitAnswer, LimitCall, PutType, Refusal, Said,
     Throttle, Work, WorkerCall,
 };
-use tagwerk_engine::message::Message;
+use tagwerk_engine::message::{By, Message};
 use tagwerk_engine::row::{Counter, LimitRef, Special, TypeSettings};
 use tagwerk_engine::settings::{Settings, UnknownLimits, UnknownTypes};
 
 use crate::rig::{Rig, claim, completed, job, token};
 
 fn call(rig: &mut Rig, call: LimitCall) -> Result<LimitAnswer, Refusal> {
-    rig.send(|reply| Message::Limit(call, Box::new(reply))).try_recv().unwrap().unwrap()
+    rig.send(|reply| Message::Limit(call, By::local(), Box::new(reply))).try_recv().unwrap().unwrap()
 }
 
 fn put(rig: &mut Rig, name: &str, settings: LimitSettings) -> bool {
@@ -303,10 +303,18 @@ fn limits_made_on_use_are_made_for_accepted_jobs_only() {
     };
     let mut rig = Rig::with(settings);
     let put = PutType { kind: "t".to_owned(), settings: Some(TypeSettings::default()) };
-    rig.send(|reply| Message::PutType(put, Box::new(reply))).try_recv().unwrap().unwrap().unwrap();
+    rig.send(|reply| Message::PutType(put, By::local(), Box::new(reply)))
+        .try_recv()
+        .unwrap()
+        .unwrap()
+        .unwrap();
     let refused = EnqueueJob { kind: "unknown".to_owned(), ..limited("of-the-refused") };
     assert!(rig.enqueue(vec![refused.clone()])[0].is_err());
-    let atomic = Enqueue { jobs: vec![limited("of-the-atomic"), refused.clone()], mode: BulkMode::Atomic };
+    let atomic = Enqueue {
+        jobs: vec![limited("of-the-atomic"), refused.clone()],
+        mode: BulkMode::Atomic,
+        reach: None,
+    };
     let answer = rig.send(|reply| Message::Enqueue(atomic, Box::new(reply))).try_recv().unwrap().unwrap();
     assert!(answer.iter().all(Result::is_err));
     assert_eq!(names(&mut rig), Vec::<String>::new());

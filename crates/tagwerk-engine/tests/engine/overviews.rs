@@ -1,7 +1,7 @@
 //! Counts, and who is there.
 
 use tagwerk_engine::command::{Claim, EnqueueJob, PutType, Start};
-use tagwerk_engine::message::Message;
+use tagwerk_engine::message::{By, Message};
 use tagwerk_engine::query::{overview, queues, types, workers};
 use tagwerk_engine::row::{Counter, Tally, TypeSettings};
 use tagwerk_engine::store::{Filter, Read, Store};
@@ -26,7 +26,8 @@ fn counts(tally: &Tally) -> [i64; 4] {
 fn put(rig: &mut Rig, kind: &str) {
     let settings = Some(TypeSettings { max_retries: Some(9), ..TypeSettings::default() });
     let command = PutType { kind: kind.to_owned(), settings };
-    let before = rig.send(|reply| Message::PutType(command, Box::new(reply))).try_recv().unwrap();
+    let before =
+        rig.send(|reply| Message::PutType(command, By::local(), Box::new(reply))).try_recv().unwrap();
     assert_eq!(before, Ok(Ok(false)));
 }
 

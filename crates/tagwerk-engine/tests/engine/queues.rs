@@ -8,7 +8,7 @@ use tagwerk_engine::command::{
     BulkMode, Claim, ControlQueue, Enqueue, EnqueueJob, Enqueued, LimitAnswer, LimitCall, QueueAnswer,
     QueueControl, QueueRefusal, Refusal, Start,
 };
-use tagwerk_engine::message::{EnqueueAnswer, Message};
+use tagwerk_engine::message::{By, EnqueueAnswer, Message};
 use tagwerk_engine::query::{WhyKind, explain};
 use tagwerk_engine::row::{LimitRef, QueueRow, Special};
 use tagwerk_engine::store::{Filter, Store, StoreError};
@@ -18,7 +18,10 @@ use crate::rig::{Rig, claim, completed, failed, job, keyed};
 
 fn control(rig: &mut Rig, queue: &str, control: QueueControl) -> QueueAnswer {
     let command = ControlQueue { queue: queue.into(), control };
-    rig.send(|reply| Message::ControlQueue(command, Box::new(reply))).try_recv().unwrap().unwrap()
+    rig.send(|reply| Message::ControlQueue(command, By::local(), Box::new(reply)))
+        .try_recv()
+        .unwrap()
+        .unwrap()
 }
 
 fn pause(rig: &mut Rig, reason: &str) -> QueueRow {
@@ -36,7 +39,7 @@ fn bound(rig: &mut Rig, max_depth: u64) {
 }
 
 fn atomic(rig: &mut Rig, jobs: Vec<EnqueueJob>) -> EnqueueAnswer {
-    let command = Enqueue { jobs, mode: BulkMode::Atomic };
+    let command = Enqueue { jobs, mode: BulkMode::Atomic, reach: None };
     rig.send(|reply| Message::Enqueue(command, Box::new(reply))).try_recv().unwrap().unwrap()
 }
 
@@ -185,7 +188,7 @@ fn a_pause_that_is_not_stored_holds_nothing() {
         queue: "default".into(),
         control: QueueControl::Pause { reason: "deploy".into(), by: None },
     };
-    let answer = rig.send(|reply| Message::ControlQueue(command, Box::new(reply)));
+    let answer = rig.send(|reply| Message::ControlQueue(command, By::local(), Box::new(reply)));
     assert!(answer.try_recv().unwrap().is_err());
     rig.create(job("t"));
     rig.take("w");
@@ -237,7 +240,7 @@ fn a_full_queue_counts_what_one_batch_does_to_it() {
         .map(|n| {
             let (reply, answer) = std::sync::mpsc::sync_channel(1);
             let jobs = vec![job(&format!("type-{n}"))];
-            let command = Enqueue { jobs, mode: BulkMode::Each };
+            let command = Enqueue { jobs, mode: BulkMode::Each, reach: None };
             (Message::Enqueue(command, Box::new(reply)), answer)
         })
         .collect();
@@ -289,7 +292,11 @@ fn the_queue_that_counts_is_the_one_that_the_type_names() {
     let mut rig = Rig::new();
     let settings = tagwerk_engine::row::TypeSettings { queue: Some("mail".into()), ..Default::default() };
     let put = tagwerk_engine::command::PutType { kind: "send".into(), settings: Some(settings) };
-    rig.send(|reply| Message::PutType(put, Box::new(reply))).try_recv().unwrap().unwrap().unwrap();
+    rig.send(|reply| Message::PutType(put, By::local(), Box::new(reply)))
+        .try_recv()
+        .unwrap()
+        .unwrap()
+        .unwrap();
     control(&mut rig, "mail", QueueControl::Drain { reason: None, by: None }).unwrap();
     let refused = Refusal::QueueDraining { queue: "mail".into(), reason: None };
     assert_eq!(outcomes(rig.enqueue(vec![job("send"), job("t")])), [Err(refused), Ok(())]);
@@ -318,14 +325,14 @@ fn a_pause_is_named_before_the_limits_that_a_job_would_wait_for() {
     let mut rig = Rig::new();
     let settings = LimitSettings { max_running: Some(1), rate: None };
     let put = LimitCall::Put("crm".to_owned(), settings);
-    rig.send(|reply| Message::Limit(put, Box::new(reply))).try_recv().unwrap().unwrap().unwrap();
+    rig.send(|reply| Message::Limit(put, By::local(), Box::new(reply))).try_recv().unwrap().unwrap().unwrap();
     let special = Special { limits: vec![LimitRef::parse("crm")], fair_key: None };
     let limited = || EnqueueJob { special: Some(Arc::new(special.clone())), ..job("t") };
     rig.create(limited());
     let id = rig.create(limited());
     rig.take("w");
     pause(&mut rig, "crm down");
-    let listed = rig.send(|reply| Message::Limit(LimitCall::List, Box::new(reply)));
+    let listed = rig.send(|reply| Message::Limit(LimitCall::List, By::local(), Box::new(reply)));
     let Ok(LimitAnswer::Limits(states)) = listed.try_recv().unwrap().unwrap() else { panic!("a list") };
     let readers = rig.disk.readers();
     let mut read = readers.snapshot().unwrap();

@@ -11,7 +11,7 @@ use tagwerk_engine::command::{
 };
 use tagwerk_engine::committer::{Committer, Ports};
 use tagwerk_engine::engine::Shared;
-use tagwerk_engine::message::{EnqueueAnswer, Message};
+use tagwerk_engine::message::{By, EnqueueAnswer, Message};
 use tagwerk_engine::ports::{Clock, Entropy, NoObserver};
 use tagwerk_engine::query::{Depth, check};
 use tagwerk_engine::row::{FullJob, Tally};
@@ -114,7 +114,7 @@ impl Rig {
     }
 
     pub(crate) fn enqueue(&mut self, jobs: Vec<EnqueueJob>) -> EnqueueAnswer {
-        let command = Enqueue { jobs, mode: BulkMode::Each };
+        let command = Enqueue { jobs, mode: BulkMode::Each, reach: None };
         self.send(|reply| Message::Enqueue(command, Box::new(reply))).try_recv().unwrap().unwrap()
     }
 
@@ -166,7 +166,7 @@ impl Rig {
     }
 
     pub(crate) fn operate_with(&mut self, call: Operate) -> Result<OperateAnswer, Refusal> {
-        self.send(|reply| Message::Operate(call, Box::new(reply))).try_recv().unwrap().unwrap()
+        self.send(|reply| Message::Operate(call, By::local(), Box::new(reply))).try_recv().unwrap().unwrap()
     }
 
     pub(crate) fn job(&self, id: JobId) -> FullJob {

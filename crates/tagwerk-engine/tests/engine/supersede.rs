@@ -153,7 +153,7 @@ fn without_a_version_it_is_refused_and_nothing_is_stored() {
         ..bare.clone()
     };
     for job in [bare, unversioned] {
-        let command = Enqueue { jobs: vec![version(1), job], mode: BulkMode::Atomic };
+        let command = Enqueue { jobs: vec![version(1), job], mode: BulkMode::Atomic, reach: None };
         let answer = rig.send(|reply| Message::Enqueue(command, Box::new(reply))).try_recv().unwrap();
         let items = answer.unwrap();
         assert!(matches!(items[1], Err(Refusal::Invalid { field: "subject.version", .. })), "{items:?}");
@@ -186,7 +186,7 @@ fn many_older_jobs_are_superseded_before_anybody_is_handed_one() {
     let (newer, answer) = {
         let (enqueued, created) = std::sync::mpsc::sync_channel(1);
         let (claimed, answer) = std::sync::mpsc::sync_channel(1);
-        let newer = Enqueue { jobs: vec![version(2)], mode: BulkMode::Each };
+        let newer = Enqueue { jobs: vec![version(2)], mode: BulkMode::Each, reach: None };
         let messages =
             vec![Message::Claim(claim("w"), Box::new(claimed)), Message::Enqueue(newer, Box::new(enqueued))];
         rig.committer.step(messages);

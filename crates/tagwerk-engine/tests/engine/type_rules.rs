@@ -8,7 +8,7 @@ use tagwerk_core::{Action, ErrorClass, OnHeadFailure, Priority};
 use tagwerk_engine::command::{
     BulkMode, Enqueue, EnqueueJob, Enqueued, LimitAnswer, LimitCall, Operate, PutType, Refusal,
 };
-use tagwerk_engine::message::Message;
+use tagwerk_engine::message::{By, Message};
 use tagwerk_engine::row::{LimitRef, Ordering, Special, TypeSettings};
 use tagwerk_engine::settings::{Settings, UnknownLimits, UnknownTypes};
 
@@ -16,7 +16,11 @@ use crate::rig::{Rig, failed, job, keyed};
 
 fn put(rig: &mut Rig, kind: &str, settings: TypeSettings) {
     let command = PutType { kind: kind.to_owned(), settings: Some(settings) };
-    rig.send(|reply| Message::PutType(command, Box::new(reply))).try_recv().unwrap().unwrap().unwrap();
+    rig.send(|reply| Message::PutType(command, By::local(), Box::new(reply)))
+        .try_recv()
+        .unwrap()
+        .unwrap()
+        .unwrap();
 }
 
 fn refused(rig: &mut Rig, job: EnqueueJob) -> Refusal {
@@ -141,7 +145,7 @@ fn strict_types_refuse_what_has_no_settings_and_know_the_names() {
     rig.create(job("send-mail"));
     let items = {
         let jobs = vec![job("import"), job("improt")];
-        let command = Enqueue { jobs, mode: BulkMode::Atomic };
+        let command = Enqueue { jobs, mode: BulkMode::Atomic, reach: None };
         rig.send(|reply| Message::Enqueue(command, Box::new(reply))).try_recv().unwrap().unwrap()
     };
     assert_eq!(items[0].as_ref().unwrap_err(), &Refusal::NotAtomic { index: 1 });
@@ -158,7 +162,11 @@ fn a_job_gets_limits_and_keys_from_its_type_where_it_has_none() {
     let mut rig = Rig::new();
     for name in ["crm", "api"] {
         let put = LimitCall::Put(name.to_owned(), LimitSettings::default());
-        rig.send(|reply| Message::Limit(put, Box::new(reply))).try_recv().unwrap().unwrap().unwrap();
+        rig.send(|reply| Message::Limit(put, By::local(), Box::new(reply)))
+            .try_recv()
+            .unwrap()
+            .unwrap()
+            .unwrap();
     }
     let settings = TypeSettings {
         limits: vec![LimitRef::parse("crm:t")],
@@ -214,7 +222,7 @@ fn a_type_that_names_an_unknown_limit_is_refused_and_keeps_what_it_had() {
     };
     let send = |rig: &mut Rig, settings| {
         let command = PutType { kind: "sync".to_owned(), settings: Some(settings) };
-        rig.send(|reply| Message::PutType(command, Box::new(reply))).try_recv().unwrap().unwrap()
+        rig.send(|reply| Message::PutType(command, By::local(), Box::new(reply))).try_recv().unwrap().unwrap()
     };
     let unknown = Refusal::UnknownLimit { name: "crm".to_owned(), known: vec![] };
     assert_eq!(send(&mut rig, named(&["crm:t"])), Err(unknown));
@@ -225,7 +233,8 @@ fn a_type_that_names_an_unknown_limit_is_refused_and_keeps_what_it_had() {
     let mut rig = Rig::with(settings);
     assert_eq!(send(&mut rig, named(&["crm:t"])), Ok(false));
     let list = |rig: &mut Rig| {
-        let answer = rig.send(|reply| Message::Limit(LimitCall::List, Box::new(reply))).try_recv();
+        let answer =
+            rig.send(|reply| Message::Limit(LimitCall::List, By::local(), Box::new(reply))).try_recv();
         let Ok(LimitAnswer::Limits(limits)) = answer.unwrap().unwrap() else { panic!("a list") };
         limits.into_iter().map(|limit| limit.row.name).collect::<Vec<_>>()
     };
@@ -238,7 +247,7 @@ fn a_type_that_names_an_unknown_limit_is_refused_and_keeps_what_it_had() {
 fn a_limit_that_types_name_cannot_be_deleted() {
     let mut rig = Rig::new();
     let limit = |rig: &mut Rig, call| {
-        rig.send(|reply| Message::Limit(call, Box::new(reply))).try_recv().unwrap().unwrap()
+        rig.send(|reply| Message::Limit(call, By::local(), Box::new(reply))).try_recv().unwrap().unwrap()
     };
     limit(&mut rig, LimitCall::Put("crm".to_owned(), LimitSettings::default())).unwrap();
     let settings = TypeSettings { limits: vec![LimitRef::parse("crm:t")], ..TypeSettings::default() };

@@ -157,7 +157,7 @@ impl Line {
         for _ in 0..jobs / BATCH {
             let jobs = (0..BATCH).map(|_| self.job()).collect();
             let (sender, answer) = sync_channel(1);
-            let enqueue = Enqueue { jobs, mode: BulkMode::Each };
+            let enqueue = Enqueue { jobs, mode: BulkMode::Each, reach: None };
             spent += self.step(Message::Enqueue(enqueue, Box::new(sender)));
             assert!(answered(&answer).iter().all(Result::is_ok));
         }

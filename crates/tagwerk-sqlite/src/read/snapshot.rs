@@ -3,12 +3,14 @@
 use rusqlite::params;
 use tagwerk_core::{JobId, Status, Timestamp};
 use tagwerk_engine::row::{
-    ActionRow, AttemptRow, FullJob, JobRow, KeyRow, Lane, OrderRows, Place, QueueRow, Tally, TypeSettings,
+    ActionRow, AttemptRow, AuditQuery, AuditRow, FullJob, JobRow, KeyRow, Lane, OrderRows, Place, QueueRow,
+    Tally, TokenRow, TypeSettings,
 };
 use tagwerk_engine::store::{
     LaneReady, ListQuery, Listed, Listing, Read, StoreError, StoreFacts, StoreResult,
 };
 
+use crate::audit;
 use crate::cells::Cells;
 use crate::codec::job::{Decoder, Depth};
 use crate::codec::{attempt, detail, key, queue, settings};
@@ -17,7 +19,7 @@ use crate::figures;
 use crate::open::beside;
 use crate::read::{Slot, SqliteReaders, list, loose, ready};
 use crate::tx::{keys, served_until};
-use crate::{migrate, turns, tx};
+use crate::{migrate, token, turns, tx};
 
 const ACTIONS: &str = "SELECT at, call, version, text FROM action WHERE job = ?1 ORDER BY n";
 const QUEUES: &str = "SELECT name, last_claim FROM queue ORDER BY name";
@@ -224,6 +226,14 @@ impl Read for Snapshot<'_> {
 
     fn actions(&mut self, id: JobId) -> StoreResult<Vec<ActionRow>> {
         Ok(self.view()?.actions(id)?)
+    }
+
+    fn audit(&mut self, query: &AuditQuery) -> StoreResult<Vec<AuditRow>> {
+        Ok(audit::read(self.view()?.conn, query)?)
+    }
+
+    fn tokens(&mut self) -> StoreResult<Vec<TokenRow>> {
+        Ok(token::read_all(self.view()?.conn)?)
     }
 
     fn ledger(&mut self) -> StoreResult<Vec<(Lane, Tally)>> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tagwerk_core::{JobId, Priority, QueueSettings, Reserve};
 use tagwerk_engine::command::{Claim, Claimed, ControlQueue, EnqueueJob, QueueControl};
-use tagwerk_engine::message::Message;
+use tagwerk_engine::message::{By, Message};
 use tagwerk_engine::row::Ordering;
 
 use crate::engine::{answered, claim, job};
@@ -93,7 +93,7 @@ fn with_a_reserve_a_critical_job_beside_a_hundred_thousand_waits_for_none() {
     let reserve = Some(Reserve { slots: 1, from_priority });
     let settings = QueueSettings { max_running: Some(4), reserve, max_depth: None };
     let control = ControlQueue { queue: "default".to_owned(), control: QueueControl::Set(settings) };
-    let set = rig.send(|reply| Message::ControlQueue(control, Box::new(reply)));
+    let set = rig.send(|reply| Message::ControlQueue(control, By::local(), Box::new(reply)));
     assert!(answered(&set).is_ok());
     import(&mut rig, 100_000);
     let busy = rig.next(&[], 100);

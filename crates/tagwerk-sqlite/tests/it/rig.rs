@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use tagwerk_core::{Action, JobId};
 use tagwerk_engine::command::{BulkMode, Claimed, Enqueue, EnqueueJob, Enqueued, KeyFate, Operate, Work};
 use tagwerk_engine::committer::Committer;
-use tagwerk_engine::message::Message;
+use tagwerk_engine::message::{By, Message};
 use tagwerk_engine::testing::clock::ManualClock;
 use tempfile::TempDir;
 
@@ -41,7 +41,7 @@ impl Rig {
 
     /// Enqueues new jobs, all or none.
     pub(crate) fn enqueue(&mut self, jobs: Vec<EnqueueJob>) -> Vec<JobId> {
-        let command = Enqueue { jobs, mode: BulkMode::Atomic };
+        let command = Enqueue { jobs, mode: BulkMode::Atomic, reach: None };
         let answer = answered(&self.send(|reply| Message::Enqueue(command, Box::new(reply))));
         let id = |made| match made {
             Ok(Enqueued::Created(job)) => job.row.job.id,
@@ -62,6 +62,7 @@ impl Rig {
     pub(crate) fn operate(&mut self, id: JobId, action: Action) {
         let (seen_version, text, payload, key) = (None, None, None, KeyFate::ByScope);
         let operate = Operate { id, action, seen_version, text, payload, key };
-        answered(&self.send(|reply| Message::Operate(operate, Box::new(reply)))).expect("it is done");
+        answered(&self.send(|reply| Message::Operate(operate, By::local(), Box::new(reply))))
+            .expect("it is done");
     }
 }

@@ -7,7 +7,7 @@ use rusqlite::{Connection, OpenFlags};
 use tagwerk_core::Status;
 use tagwerk_core::gate::LimitSettings;
 use tagwerk_engine::command::{EnqueueJob, LimitCall};
-use tagwerk_engine::message::Message;
+use tagwerk_engine::message::{By, Message};
 use tagwerk_engine::row::{LimitRef, Ordering, Special, Subject};
 use tagwerk_engine::store::Tx;
 use tagwerk_engine::testing::conformance::Bench as _;
@@ -55,7 +55,7 @@ fn the_view_of_jobs_shows_keys_limits_and_what_took_its_place() {
     for limit in ["mail", "crm"] {
         let settings = LimitSettings { max_running: Some(1), rate: None };
         let put = LimitCall::Put(limit.to_owned(), settings);
-        answered(&rig.send(|reply| Message::Limit(put, Box::new(reply)))).expect("a limit");
+        answered(&rig.send(|reply| Message::Limit(put, By::local(), Box::new(reply)))).expect("a limit");
     }
     let keyed = EnqueueJob {
         ordering: Some(Box::new(Ordering { key: "customer 7".into(), on_head_failure: None })),

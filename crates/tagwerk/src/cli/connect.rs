@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tagwerk_client::{Address, Client, Retries};
+use tagwerk_client::{Address, Client, ClientBuilder, Retries};
 
 use super::exit::Exit;
 use super::failure::Failure;
@@ -14,15 +14,46 @@ pub(crate) const DEFAULT_URL: &str = "http://127.0.0.1:7070";
 pub(crate) const PATIENCE: Retries =
     Retries { tries: 10, first: Duration::from_millis(200), cap: Duration::from_secs(5), seed: 0 };
 
+/// Where the API token may stand.
+pub(crate) const TOKEN_VARIABLE: &str = "TAGWERK_TOKEN";
+
 /// The flags of every command that speaks to a server.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Remote {
     /// The server: http://HOST:PORT or unix:PATH
     #[arg(long, value_name = "URL", env = "TAGWERK_URL", hide_env_values = true, default_value = DEFAULT_URL, value_parser = address)]
     pub(crate) url: Address,
+    /// The API token, if the server wants one; better given by the environment, where other users cannot see it
+    #[arg(long, value_name = "TOKEN", env = TOKEN_VARIABLE, hide_env_values = true)]
+    pub(crate) token: Option<Secret>,
     /// Print JSON, exactly as the server sends it, instead of a table
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// What nothing shows.
+#[derive(Clone)]
+pub(crate) struct Secret(String);
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("…")
+    }
+}
+
+impl From<&str> for Secret {
+    fn from(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+}
+
+/// A client of this server with this token. An empty one counts as none.
+pub(crate) fn builder(url: Address, token: Option<&Secret>) -> ClientBuilder {
+    let builder = Client::builder(url);
+    match token {
+        Some(Secret(token)) if !token.is_empty() => builder.token(token),
+        _ => builder,
+    }
 }
 
 /// An empty variable counts as not set, as in the server's configuration.
@@ -33,7 +64,12 @@ pub(crate) fn address(text: &str) -> Result<Address, tagwerk_client::AddressErro
 impl Remote {
     /// A client for a person who waits: a server that is not there is said at once.
     pub(crate) fn client(&self) -> Result<Client, Failure> {
-        Ok(Client::builder(self.url.clone()).retries(Retries::NONE).build()?)
+        Ok(self.builder().retries(Retries::NONE).build()?)
+    }
+
+    /// A client to be set up further.
+    pub(crate) fn builder(&self) -> ClientBuilder {
+        builder(self.url.clone(), self.token.as_ref())
     }
 }
 

@@ -106,7 +106,7 @@ impl From<&Error> for Told {
                 "check --url or TAGWERK_URL: a server of another kind or version listens there".to_owned(),
             ),
             Error::Problem { problem, .. } => (Exit::Refused, advice(problem)),
-            Error::Request(_) => (Exit::Usage, String::new()),
+            Error::Request(_) | Error::BadToken => (Exit::Usage, String::new()),
         };
         let message = error.problem().map_or_else(|| error.to_string(), problem_text);
         Self { exit, message, advice }
@@ -140,6 +140,7 @@ fn advice(problem: &Problem) -> String {
         Some(Code::LimitNotFound | Code::UnknownLimit) => {
             "`tagwerk limits list` shows those that there are, `tagwerk limits set` makes one"
         }
+        Some(Code::Unauthorized) => "give a token with TAGWERK_TOKEN; `tagwerk token create` makes one",
         Some(Code::NotFailed | Code::UseCancel) => {
             "`tagwerk jobs show` tells its state; `tagwerk jobs cancel` ends a job that has not ended"
         }

@@ -21,7 +21,7 @@ use super::{App, decode, view};
 
 /// `POST /jobs/claim`
 pub(super) async fn claim(State(app): State<Arc<App>>, _: NoQuery, sent: Sent) -> Answer {
-    let claim = decode::claim(sent.decode(&app, Door::claim).await?, sent.agent());
+    let claim = sent.rights().claim(decode::claim(sent.decode(&app, Door::claim).await?, sent.agent()))?;
     let caller = sent.caller();
     // A wait must not hold the room of its body.
     drop(sent);
@@ -41,7 +41,8 @@ pub(super) async fn claim(State(app): State<Arc<App>>, _: NoQuery, sent: Sent) -
 
 /// `POST /jobs/claim/bulk`
 pub(super) async fn claim_bulk(State(app): State<Arc<App>>, _: NoQuery, sent: Sent) -> Answer {
-    let claim = decode::claim(sent.decode(&app, Door::claim_bulk).await?, sent.agent());
+    let claim =
+        sent.rights().claim(decode::claim(sent.decode(&app, Door::claim_bulk).await?, sent.agent()))?;
     let caller = sent.caller();
     // A wait must not hold the room of its body.
     drop(sent);

@@ -1,7 +1,8 @@
 //! What holds for every request, before any route is looked for: who may call, and what every answer carries.
 //!
 //! Without API tokens the server trusts whoever reaches it, so it makes sure that only programs on this machine do:
-//! no name of another host (DNS rebinding), no page of another origin, no reverse proxy that makes it public.
+//! no name of another host (DNS rebinding), no page of another origin, no reverse proxy that makes it public. With tokens
+//! it trusts their holders, through a proxy too.
 
 use std::convert::Infallible;
 use std::future::poll_fn;
@@ -24,6 +25,7 @@ use tagwerk_api::headers::PROBLEM_JSON;
 use tagwerk_api::problem::Code;
 use tower::Service;
 
+use super::access::{Rights, authenticate, is_probe, refuse_token_in_url};
 use super::problem::Refused;
 use super::{App, Parts, router};
 
@@ -34,7 +36,8 @@ const LOCAL_HOSTS: [&str; 3] = ["127.0.0.1", "[::1]", "localhost"];
 #[derive(Clone)]
 pub(crate) struct Gate {
     app: Arc<App>,
-    router: Router,
+    open: Router,
+    guarded: Router,
     hosts: Arc<[String]>,
 }
 
@@ -43,21 +46,26 @@ impl Gate {
     pub(crate) fn new(mut parts: Parts) -> Self {
         let hosts = std::mem::take(&mut parts.hosts).into();
         let app = Arc::new(App::new(parts));
-        Self { router: router::router(Arc::clone(&app)), app, hosts }
+        Self { open: router::open(Arc::clone(&app)), guarded: router::guarded(Arc::clone(&app)), app, hosts }
     }
 
     /// Reads what handlers keep in memory. To be called before the first request.
     pub(crate) async fn prepare(&self) -> anyhow::Result<()> {
-        let loaded = self.app.reload_owners().await;
-        loaded.map_err(|refused| anyhow::anyhow!("{}", refused.into_problem()))
+        let loaded = match self.app.reload_owners().await {
+            Ok(()) => self.app.reload_tokens().await,
+            failed => failed,
+        };
+        loaded.map_err(|refused| anyhow::anyhow!("{}", refused.into_problem()))?;
+        tokio::spawn(Arc::clone(&self.app).watch_tokens());
+        Ok(())
     }
 
     /// Answers a request, whatever it is.
     pub(crate) async fn answer(&self, request: Request<Incoming>) -> Response {
         let started = self.app.clock.monotonic();
         let method = request.method().clone();
-        let mut response = match admit(&self.hosts, &request) {
-            Ok(()) => self.route(request).await,
+        let mut response = match self.admit(&request) {
+            Ok(rights) => self.route(request, rights).await,
             Err(refused) => refused.into_response(),
         };
         let headers = response.headers_mut();
@@ -75,8 +83,24 @@ impl Gate {
         response
     }
 
-    async fn route(&self, request: Request<Incoming>) -> Response {
-        let mut router = self.router.clone();
+    /// Who calls, if it may call at all.
+    fn admit(&self, request: &Request<Incoming>) -> Result<Rights, Refused> {
+        let (headers, uri, known) = (request.headers(), request.uri(), &self.app.known);
+        admit(&self.hosts, request)?;
+        refuse_token_in_url(uri)?;
+        if known.is_empty() {
+            direct(headers)?;
+            return Ok(Rights::ALL);
+        }
+        // Without rights of its own: the router for callers with a token is not asked, and the probes show nothing.
+        if is_probe(uri) { Ok(Rights::ALL) } else { authenticate(known, headers, self.app.clock.now()) }
+    }
+
+    async fn route(&self, mut request: Request<Incoming>, rights: Rights) -> Response {
+        let mut router = if rights.are_granted() { self.guarded.clone() } else { self.open.clone() };
+        if rights.are_granted() {
+            request.extensions_mut().insert(rights);
+        }
         match unpanicked(router.call(request.map(Body::new))).await {
             Some(Ok(response)) => as_problem(response),
             None => {
@@ -122,16 +146,21 @@ fn admit(hosts: &[String], request: &Request<Incoming>) -> Result<(), Refused> {
     let (headers, uri) = (request.headers(), request.uri());
     let host = host(headers, uri).filter(|host| is_known(hosts, host));
     let Some(host) = host else { return Err(Refused::of(Code::UnknownHost)) };
+    let only_looks = matches!(*request.method(), Method::GET | Method::HEAD);
+    if !only_looks && is_foreign(headers, &host) {
+        return Err(Refused::of(Code::CrossOrigin));
+    }
+    Ok(())
+}
+
+/// Whether a request without a token came straight from its sender.
+fn direct(headers: &HeaderMap) -> Result<(), Refused> {
     if let Some(name) = headers.keys().find(|name| tells_of_a_proxy(name)) {
         let detail = format!(
             "the request has the header {name}, so it came through a proxy; without API tokens the server answers \
              direct local requests only"
         );
         return Err(Refused::new(Code::ProxiedWithoutToken, detail));
-    }
-    let only_looks = matches!(*request.method(), Method::GET | Method::HEAD);
-    if !only_looks && is_foreign(headers, &host) {
-        return Err(Refused::of(Code::CrossOrigin));
     }
     Ok(())
 }

@@ -13,12 +13,14 @@ use tagwerk_api::door::{Door, NewJobs, is_ndjson};
 use tagwerk_api::headers;
 use tagwerk_api::problem::{Code, Problem};
 use tagwerk_api::query::JobsQuery;
+use tagwerk_core::access::Scope;
 use tagwerk_core::{JobId, limits};
 use tagwerk_engine::command::{BulkMode, Enqueue, EnqueueJob, Enqueued, Refusal};
 use tagwerk_engine::query::{self, Place};
 use tagwerk_engine::row::{FullJob, JobRow};
 use tagwerk_engine::store::{ListQuery, Listed, Listing, Read, StoreResult};
 
+use super::access::Rights;
 use super::ask::{ask, slot};
 use super::problem::{self, Refused};
 use super::reading::{patience, readable};
@@ -34,22 +36,23 @@ pub(super) async fn enqueue(State(app): Shared, _: NoQuery, sent: Sent) -> Answe
     let job =
         sent.decode(&app, move |door, body| door.enqueue(body, key.as_ref().map(HeaderValue::as_bytes)));
     let job = decode::new_job(job.await?);
-    let command = Enqueue { jobs: vec![job], mode: BulkMode::Each };
+    let rights = sent.rights();
+    let command = Enqueue { jobs: vec![job], mode: BulkMode::Each, reach: rights.reach() };
     let mut results = ask(|reply| app.engine.enqueue(command, reply)).await?;
     match results.pop() {
-        Some(Ok(enqueued)) => accepted(&app, enqueued).await,
-        Some(Err(refusal)) => Err(refused(&app, refusal).await),
+        Some(Ok(enqueued)) => accepted(&app, enqueued, &rights).await,
+        Some(Err(refusal)) => Err(refused(&app, refusal, &rights).await),
         None => Err(Refused::of(Code::InternalError)),
     }
 }
 
-async fn accepted(app: &App, enqueued: Enqueued) -> Answer {
+async fn accepted(app: &App, enqueued: Enqueued, rights: &Rights) -> Answer {
     let is_new = matches!(enqueued, Enqueued::Created(_));
     let place = match &enqueued {
         Enqueued::Created(job) | Enqueued::Existing { job, .. } => place_of(app, &job.row).await,
         Enqueued::Pruned { .. } => Place::default(),
     };
-    let mut shown = view::enqueued(enqueued, &app.owners);
+    let mut shown = view::enqueued(enqueued, &app.owners, rights);
     if let EnqueuedView::Job(job) = &mut shown {
         view::put_place(&mut job.summary, place);
     }
@@ -66,18 +69,19 @@ async fn accepted(app: &App, enqueued: Enqueued) -> Answer {
 }
 
 /// The problem with the job that stands in the way, if it is still there.
-pub(super) async fn refused(app: &App, refusal: Refusal) -> Refused {
+pub(super) async fn refused(app: &App, refusal: Refusal, rights: &Rights) -> Refused {
     let named = problem::job_named(&refusal);
     let owner = match &refusal {
         Refusal::Duplicate(job) => app.owners.of(&job.row.lane.kind),
         _ => None,
     };
-    let mut problem = problem::refusal_with_job(refusal, owner);
+    let mut problem = problem::refusal_with_job(refusal, owner, rights);
     if let Some(id) = named
         && let Ok(job) = app.job(id).await
+        && rights.see(&job.row.lane)
     {
         let owner = app.owners.of(&job.row.lane.kind);
-        problem.job = Some(Box::new(Existing::Job(Box::new(view::job(job, owner)))));
+        problem.job = Some(Box::new(Existing::Job(Box::new(view::job(rights.veiled(job), owner)))));
     }
     problem.into()
 }
@@ -120,16 +124,17 @@ async fn enqueue_list(app: Arc<App>, sent: SentBulk) -> Answer {
             }
         }
     }
+    let (rights, reach) = (sent.rights(), sent.rights().reach());
     let results = if good.is_empty() {
         Vec::new()
     } else {
-        ask(|reply| app.engine.enqueue(Enqueue { jobs: good, mode }, reply)).await?
+        ask(|reply| app.engine.enqueue(Enqueue { jobs: good, mode, reach }, reply)).await?
     };
     drop(sent);
     reply::large_json(StatusCode::OK, move || {
         let mut results = results.into_iter();
         let fill = |(index, entry): (usize, Option<EnqueueResult>)| {
-            entry.or_else(|| results.next().map(|result| entry_of(&app, result, index)))
+            entry.or_else(|| results.next().map(|result| entry_of((&app, &rights), result, index)))
         };
         BulkEnqueueAnswer { results: entries.into_iter().enumerate().filter_map(fill).collect() }
     })
@@ -150,8 +155,12 @@ fn refused_entry(problem: Problem) -> EnqueueResult {
     EnqueueResult { status: problem.status, problem: Some(problem), ..EMPTY }
 }
 
-fn entry_of(app: &App, result: Result<Enqueued, Refusal>, index: usize) -> EnqueueResult {
-    let summary = |job: &FullJob| Some(view::summary(job, app.owners.of(&job.row.lane.kind)));
+fn entry_of(
+    (app, rights): (&App, &Rights),
+    result: Result<Enqueued, Refusal>,
+    index: usize,
+) -> EnqueueResult {
+    let summary = |job: &FullJob| Some(view::summary(job, (app.owners.of(&job.row.lane.kind), rights)));
     match result {
         Ok(Enqueued::Created(job)) => EnqueueResult { status: 201, job: summary(&job), ..EMPTY },
         Ok(Enqueued::Existing { job, payload_differs, replaced }) => {
@@ -179,7 +188,7 @@ fn entry_of(app: &App, result: Result<Enqueued, Refusal>, index: usize) -> Enque
 }
 
 /// `GET /jobs`
-pub(super) async fn list(State(app): Shared, Query(query): Query) -> Answer {
+pub(super) async fn list(State(app): Shared, rights: Rights, Query(query): Query) -> Answer {
     let query = list_query(app.door.jobs_query(&query)?);
     let (rows, places, next) = app
         .read(move |read| {
@@ -192,11 +201,13 @@ pub(super) async fn list(State(app): Shared, Query(query): Query) -> Answer {
             JobsPage { jobs: Vec::new(), damaged: Vec::new(), next: next.map(|id| id.to_string()) };
         for (row, place) in rows.into_iter().zip(places) {
             match row {
+                Listed::Job(job) if !rights.see(&job.row.lane) => {}
                 Listed::Job(job) => {
-                    let mut summary = view::summary(&job, app.owners.of(&job.row.lane.kind));
+                    let mut summary = view::summary(&job, (app.owners.of(&job.row.lane.kind), &rights));
                     view::put_place(&mut summary, place);
                     page.jobs.push(summary);
                 }
+                Listed::Damaged { .. } if !rights.reach_everything() => {}
                 Listed::Damaged { id, why } => page.damaged.push(DamagedJob { id: id.0, detail: why }),
             }
         }
@@ -241,10 +252,15 @@ pub(super) fn page_size(asked: Option<u32>) -> usize {
 }
 
 /// `GET /jobs/{id}`
-pub(super) async fn get(State(app): Shared, PathId(id): PathId, Query(query): Query) -> Answer {
+pub(super) async fn get(
+    State(app): Shared,
+    rights: Rights,
+    PathId(id): PathId,
+    Query(query): Query,
+) -> Answer {
     let wait_ms = app.door.job_query(&query)?.wait_ms.unwrap_or_default();
     let job = if wait_ms > 0 { wait_for(&app, id, wait_ms).await? } else { app.job(id).await? };
-    shown(&app, job).await
+    shown(&app, job, &rights).await
 }
 
 /// The job when it has come to rest, or at the end of the wait, or when the server is told to stop.
@@ -281,31 +297,40 @@ async fn place_of(app: &App, row: &JobRow) -> Place {
 }
 
 /// One job, whole.
-pub(super) async fn shown(app: &App, job: FullJob) -> Answer {
-    let job = viewed(app, job).await;
+pub(super) async fn shown(app: &App, job: FullJob, rights: &Rights) -> Answer {
+    let job = viewed(app, job, rights).await;
     let mut response = reply::job(StatusCode::OK, &job)?;
     reply::set_version(&mut response, job.summary.version);
     Ok(response)
 }
 
 /// The answer to a `complete`.
-pub(super) async fn completed(app: &App, job: FullJob, enqueued: Option<Vec<FollowedUp>>) -> Answer {
-    let job = CompletedJob::new(viewed(app, job).await, enqueued);
+pub(super) async fn completed(
+    (app, rights): (&App, &Rights),
+    job: FullJob,
+    enqueued: Option<Vec<FollowedUp>>,
+) -> Answer {
+    let job = CompletedJob::new(viewed(app, job, rights).await, enqueued);
     let mut response = reply::job(StatusCode::OK, &job)?;
     reply::set_version(&mut response, job.summary.version);
     Ok(response)
 }
 
-async fn viewed(app: &App, job: FullJob) -> Job {
+async fn viewed(app: &App, job: FullJob, rights: &Rights) -> Job {
     let owner = app.owners.of(&job.row.lane.kind);
     let place = place_of(app, &job.row).await;
-    let mut job = view::job(job, owner);
+    let mut job = view::job(rights.veiled(job), owner);
     view::put_place(&mut job.summary, place);
     job
 }
 
 /// `GET /jobs/{id}/attempts`
-pub(super) async fn attempts(State(app): Shared, PathId(id): PathId, Query(query): Query) -> Answer {
+pub(super) async fn attempts(
+    State(app): Shared,
+    rights: Rights,
+    PathId(id): PathId,
+    Query(query): Query,
+) -> Answer {
     let query = app.door.attempts_query(&query)?;
     // A history is bounded, so it is read whole and paged here.
     let most = (limits::ATTEMPTS_FIRST + limits::ATTEMPTS_LAST) as usize;
@@ -324,6 +349,11 @@ pub(super) async fn attempts(State(app): Shared, PathId(id): PathId, Query(query
     let mut attempts: Vec<_> = all.filter(|attempt| i64::from(attempt.seq) > after).take(size + 1).collect();
     let more = attempts.len() > size;
     attempts.truncate(size);
+    if !rights.has(Scope::Payload) {
+        for attempt in &mut attempts {
+            attempt.error = None;
+        }
+    }
     let next = attempts.last().filter(|_| more).map(|last| last.seq.to_string());
     let actions =
         if after == 0 { actions.into_iter().filter_map(view::action).collect() } else { Vec::new() };

@@ -14,9 +14,11 @@ use tagwerk_api::{LimitClosed, Seconds};
 use tagwerk_core::gate::{self, Room, room};
 use tagwerk_core::{Timestamp, limits};
 use tagwerk_engine::command::{LimitAnswer, LimitCall, LimitState};
+use tagwerk_engine::message::By;
 use tagwerk_engine::query::{Closed, closed};
 use tagwerk_engine::row::{self, Lane, LimitRef};
 
+use super::access::Rights;
 use super::ask::ask;
 use super::overview::page;
 use super::problem::Refused;
@@ -51,7 +53,8 @@ pub(super) async fn put(State(app): Shared, PathText(name): PathText, _: NoQuery
     app.door.limit_name(&name)?;
     let path = name.clone();
     let settings = sent.decode(&app, move |door, body| door.limit_settings(&path, body)).await?;
-    match call(&app, LimitCall::Put(name, decode::limit_settings(settings))).await? {
+    let put = LimitCall::Put(name, decode::limit_settings(settings));
+    match call_by(&app, put, sent.rights().by()).await? {
         LimitAnswer::Put { limit, is_new } => {
             let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
             reply::large_json(status, move || info(*limit)).await
@@ -67,11 +70,12 @@ pub(super) async fn delete(
     _: NoQuery,
     request: Request,
 ) -> Answer {
+    let rights = Rights::of(request.extensions());
     if !request.body().is_end_stream() {
         return Err(Refused::new(Code::InvalidRequest, "DELETE takes no body; leave it out"));
     }
     app.door.limit_name(&name)?;
-    call(&app, LimitCall::Delete(name.clone())).await?;
+    call_by(&app, LimitCall::Delete(name.clone()), rights.by()).await?;
     reply::json(StatusCode::OK, &LimitDeleted { name, deleted: true })
 }
 
@@ -79,7 +83,8 @@ pub(super) async fn delete(
 pub(super) async fn open(State(app): Shared, PathText(name): PathText, _: NoQuery, sent: Sent) -> Answer {
     app.door.limit_name(&name)?;
     let partition = sent.decode(&app, Door::open_limit).await?.unwrap_or_default();
-    let found = states(&app, LimitCall::Open(LimitRef { name, partition })).await?.pop();
+    let open = LimitCall::Open(LimitRef { name, partition });
+    let found = states_of(call_by(&app, open, sent.rights().by()).await?)?.pop();
     let found = found.ok_or_else(|| Refused::of(Code::InternalError))?;
     reply::large_json(StatusCode::OK, move || info(found)).await
 }
@@ -105,14 +110,23 @@ pub(super) async fn all(app: &App) -> Result<Vec<LimitState>, Refused> {
 }
 
 async fn states(app: &App, of: LimitCall) -> Result<Vec<LimitState>, Refused> {
-    match call(app, of).await? {
+    states_of(call(app, of).await?)
+}
+
+fn states_of(answer: LimitAnswer) -> Result<Vec<LimitState>, Refused> {
+    match answer {
         LimitAnswer::Limits(states) => Ok(states),
         LimitAnswer::Put { .. } | LimitAnswer::Deleted => Err(Refused::of(Code::InternalError)),
     }
 }
 
+/// A call that changes nothing.
 async fn call(app: &App, call: LimitCall) -> Result<LimitAnswer, Refused> {
-    Ok(ask(|reply| app.engine.limit(call, reply)).await??)
+    call_by(app, call, By::local()).await
+}
+
+async fn call_by(app: &App, call: LimitCall, by: By) -> Result<LimitAnswer, Refused> {
+    Ok(ask(|reply| app.engine.limit((call, by), reply)).await??)
 }
 
 fn info(state: LimitState) -> LimitInfo {

@@ -2,7 +2,7 @@
 
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
-use http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER};
+use http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, StatusCode};
 use tagwerk_api::answer::{Existing, LimitJobs};
 use tagwerk_api::door::nearest;
@@ -12,6 +12,7 @@ use tagwerk_core::{JobId, Rejection};
 use tagwerk_engine::command::{EngineError, QueueRefusal, Refusal};
 use tagwerk_engine::store::StoreError;
 
+use super::access::Rights;
 use super::view;
 
 /// A request that was refused: the problem, and what stands in its headers.
@@ -120,6 +121,8 @@ pub(super) fn refusal(refusal: Refusal) -> Problem {
             Problem::new(Code::IdempotencyKeyReused, detail)
         }
         Refusal::KeyHeld(_) => Problem::new(Code::IdempotencyKeyHeld, detail),
+        Refusal::OutOfReach(_) => Problem::new(Code::Forbidden, detail),
+        Refusal::KeyTaken => Problem::new(Code::IdempotencyKeyTaken, detail),
         Refusal::NotHolding(_) => Problem::new(Code::NotHolding, detail),
         Refusal::NotAtomic { .. } => Problem::new(Code::AtomicRefused, detail),
         Refusal::UnknownType { kind, known } => unknown_type(&kind, &known),
@@ -175,11 +178,11 @@ fn unknown_limit(name: &str, known: &[String]) -> Problem {
 }
 
 /// The same with the job, where the answer is about one job only.
-pub(super) fn refusal_with_job(refused: Refusal, owner: Option<String>) -> Problem {
+pub(super) fn refusal_with_job(refused: Refusal, owner: Option<String>, rights: &Rights) -> Problem {
     match refused {
         Refusal::Duplicate(job) => {
             let detail = Refusal::Duplicate(job.clone()).to_string();
-            let job = Existing::Job(Box::new(view::job(*job, owner)));
+            let job = Existing::Job(Box::new(view::job(rights.veiled(*job), owner)));
             Problem { job: Some(Box::new(job)), ..Problem::new(Code::Duplicate, detail) }
         }
         Refusal::DuplicatePruned(id, ref tombstone) | Refusal::KeyReusedPruned(id, ref tombstone) => {
@@ -282,6 +285,9 @@ impl IntoResponse for Refused {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(PROBLEM_JSON));
         if let Some(seconds) = problem.known_code().and_then(retry_after) {
             headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        if problem.status == StatusCode::UNAUTHORIZED.as_u16() {
+            headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"tagwerk\""));
         }
         if let Some(allow) = allow {
             headers.insert(ALLOW, allow);

@@ -11,6 +11,7 @@ use tagwerk_engine::command::{ControlQueue, QueueControl};
 use tagwerk_engine::query::{self, QueueView};
 use tagwerk_engine::row::{Counter, QueueRow, Tally};
 
+use super::access::Rights;
 use super::ask::ask;
 use super::overview::{counts, page};
 use super::problem::{self, Refused};
@@ -21,10 +22,12 @@ use super::{App, decode, view};
 type Shared = State<Arc<App>>;
 
 /// `GET /queues`
-pub(super) async fn list(State(app): Shared, Query(query): Query) -> Answer {
+pub(super) async fn list(State(app): Shared, rights: Rights, Query(query): Query) -> Answer {
     let asked = app.door.names_query(&query)?;
     let now = app.clock.now();
-    let (queues, next) = page(views(&app).await?, &asked, |view| &view.queue);
+    let seen =
+        views(&app).await?.into_iter().filter(|view| rights.see_name(|reach| &reach.queues, &view.queue));
+    let (queues, next) = page(seen.collect(), &asked, |view| &view.queue);
     let queues = queues.into_iter().map(|queue| info(queue, now)).collect();
     reply::json(StatusCode::OK, &QueueList { queues, next })
 }
@@ -83,7 +86,7 @@ async fn control(
     app.door.queue_name(&queue)?;
     let control = sent.decode(app, read).await?;
     let command = ControlQueue { queue: queue.clone(), control };
-    let row = match ask(|reply| app.engine.control_queue(command, reply)).await? {
+    let row = match ask(|reply| app.engine.control_queue((command, sent.rights().by()), reply)).await? {
         Ok(row) => row,
         Err(refusal) => return Err(problem::queue_refusal(&refusal).into()),
     };

@@ -60,6 +60,21 @@ impl App {
         })
     }
 
+    /// Asks a snapshot in the background: waits for its turn as long as it takes, and nothing is logged.
+    pub(super) async fn read_quietly<T: Send + 'static>(
+        &self,
+        question: impl FnOnce(&mut dyn Read) -> StoreResult<T> + Send + 'static,
+    ) -> Result<T, Refused> {
+        let turn = Arc::clone(&self.turns.free).acquire_owned().await;
+        let readers = self.engine.readers();
+        let answer = off_thread(move || {
+            let _turn = turn;
+            question(&mut *readers.snapshot()?)
+        })
+        .await?;
+        answer.map_err(|error| Refused::from(&error))
+    }
+
     /// A job with everything.
     pub(super) async fn job(&self, id: JobId) -> Result<FullJob, Refused> {
         let found = self.read(move |read| Ok(read.jobs(&[id])?.pop().flatten())).await?;

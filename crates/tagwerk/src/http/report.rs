@@ -14,7 +14,9 @@ use tagwerk_core::JobId;
 use tagwerk_engine::command::{
     Claim, EngineError, Refusal, Said, Work, WorkAnswer, WorkerAnswer, WorkerCall,
 };
+use tagwerk_engine::store::Listed;
 
+use super::access::Rights;
 use super::ask::{Caller, Leases, ask, ask_for_leases, closed_claim};
 use super::problem::{self, Refused};
 use super::reply::{self, Answer, off_thread};
@@ -26,9 +28,9 @@ type Shared = State<Arc<App>>;
 /// `POST /jobs/{id}/complete`
 pub(super) async fn complete(State(app): Shared, PathId(id): PathId, _: NoQuery, sent: Sent) -> Answer {
     let Reported { value, ignored } = sent.decode(&app, Door::complete).await?;
-    let answer = one(&app, decode::report(id, Report::Complete(value))).await?;
+    let answer = one(&app, sent.rights().call(decode::report(id, Report::Complete(value)))?).await?;
     let enqueued = answer.enqueued.as_deref().map(view::followed_up);
-    let mut response = jobs::completed(&app, *answer.job, enqueued).await?;
+    let mut response = jobs::completed((&app, &sent.rights()), *answer.job, enqueued).await?;
     reply::set_ignored(&mut response, &ignored);
     if answer.replayed {
         set_replayed(&mut response);
@@ -44,19 +46,19 @@ pub(super) async fn fail(State(app): Shared, PathId(id): PathId, _: NoQuery, sen
         Ok((decode::report(id, Report::Fail(value)), ignored))
     };
     let (call, ignored) = sent.decode(&app, read).await?;
-    report(&app, call, &ignored).await
+    report((&app, &sent.rights()), call, &ignored).await
 }
 
 /// `POST /jobs/{id}/release`
 pub(super) async fn release(State(app): Shared, PathId(id): PathId, _: NoQuery, sent: Sent) -> Answer {
     let Reported { value, ignored } = sent.decode(&app, Door::release).await?;
-    report(&app, decode::report(id, Report::Release(value)), &ignored).await
+    report((&app, &sent.rights()), decode::report(id, Report::Release(value)), &ignored).await
 }
 
 /// `POST /jobs/{id}/heartbeat`
 pub(super) async fn heartbeat(State(app): Shared, PathId(id): PathId, _: NoQuery, sent: Sent) -> Answer {
     let Reported { value, ignored } = sent.decode(&app, Door::heartbeat).await?;
-    let answer = one(&app, decode::report(id, Report::Heartbeat(value))).await?;
+    let answer = one(&app, sent.rights().call(decode::report(id, Report::Heartbeat(value)))?).await?;
     let shown = beat(&app, &answer).ok_or_else(|| Refused::of(Code::InternalError))?;
     let mut response = reply::json(StatusCode::OK, &shown)?;
     reply::set_ignored(&mut response, &ignored);
@@ -66,13 +68,13 @@ pub(super) async fn heartbeat(State(app): Shared, PathId(id): PathId, _: NoQuery
 /// `POST /jobs/{id}/checkpoint`
 pub(super) async fn checkpoint(State(app): Shared, PathId(id): PathId, _: NoQuery, sent: Sent) -> Answer {
     let checkpoint = sent.decode(&app, Door::checkpoint).await?;
-    report(&app, decode::checkpoint(id, checkpoint), &[]).await
+    report((&app, &sent.rights()), decode::checkpoint(id, checkpoint), &[]).await
 }
 
 /// One call, answered with the job.
-async fn report(app: &App, call: WorkerCall, ignored: &[String]) -> Answer {
-    let WorkerAnswer { job, replayed, unknown_limit, .. } = one(app, call).await?;
-    let mut response = jobs::shown(app, *job).await?;
+async fn report((app, rights): (&App, &Rights), call: WorkerCall, ignored: &[String]) -> Answer {
+    let WorkerAnswer { job, replayed, unknown_limit, .. } = one(app, rights.call(call)?).await?;
+    let mut response = jobs::shown(app, *job, rights).await?;
     if unknown_limit {
         let throttle = [ignored, &["throttle.limit".to_owned()]].concat();
         reply::set_ignored(&mut response, &throttle);
@@ -109,10 +111,11 @@ pub(super) async fn heartbeat_bulk(State(app): Shared, _: NoQuery, sent: Sent) -
         Ok((Entries::of(value.reports), ignored))
     };
     let (entries, ignored) = sent.decode(&app, read).await?;
-    let Entries { kinds, calls } = entries;
+    let rights = sent.rights();
+    let Entries { kinds, calls } = entries.admitted(&app, &rights).await?;
     let answer = work(&app, Work { calls, claim: None }).await?;
     let mut response = reply::large_json(StatusCode::OK, move || BulkHeartbeatAnswer {
-        results: results(&app, kinds, answer.results),
+        results: results((&app, &rights), kinds, answer.results),
     })
     .await?;
     reply::set_ignored(&mut response, &ignored);
@@ -126,18 +129,22 @@ pub(super) async fn report_bulk(State(app): Shared, _: NoQuery, sent: Sent) -> A
         Ok((Entries::of(reports), claim, ignored))
     };
     let (entries, claim, ignored) = sent.decode(&app, read).await?;
-    let Entries { kinds, calls } = entries;
+    let rights = sent.rights();
+    let Entries { kinds, calls } = entries.admitted(&app, &rights).await?;
     let caller = sent.caller();
     let (claim, claim_problem) = match claim.map(|claim| claimable(&app, claim, caller.as_ref())) {
         None => (None, None),
-        Some(Ok(claim)) => (Some(decode::claim(claim, sent.agent())), None),
+        Some(Ok(claim)) => match rights.claim(decode::claim(claim, sent.agent())) {
+            Ok(claim) => (Some(claim), None),
+            Err(refused) => (None, Some(refused.into_problem())),
+        },
         Some(Err(refused)) => (None, Some(refused.into_problem())),
     };
     let (answer, leases) = work_and_claim(&app, calls, claim).await?;
     let body = off_thread(move || {
         let claimed = view::claim(answer.claimed.unwrap_or_default(), &app.owners);
         reply::encode_job(&ReportBulkAnswer {
-            results: results(&app, kinds, answer.results),
+            results: results((&app, &rights), kinds, answer.results),
             jobs: claimed.jobs,
             next_due_at: claimed.next_due_at,
             claim_problem,
@@ -226,12 +233,49 @@ impl Entries {
         entries
     }
 
+    /// Those that this caller may make; jobs out of its reach are not there.
+    async fn admitted(self, app: &App, rights: &Rights) -> Result<Self, Refused> {
+        if !rights.are_granted() {
+            return Ok(self);
+        }
+        let ids: Vec<JobId> = self.calls.iter().map(|call| call.id).collect();
+        let found =
+            if rights.reach_everything() { None } else { Some(app.read(move |read| read.jobs(&ids)).await?) };
+        let sees = |at: usize| match &found {
+            None => true,
+            Some(jobs) => matches!(jobs.get(at), Some(Some(Listed::Job(job))) if rights.see(&job.row.lane)),
+        };
+        let mut entries = Self { kinds: Vec::with_capacity(self.kinds.len()), calls: Vec::new() };
+        let mut calls = self.calls.into_iter().enumerate();
+        for entry in self.kinds {
+            if entry.refused.is_some() {
+                entries.kinds.push(entry);
+                continue;
+            }
+            let Some((at, call)) = calls.next() else { break };
+            let id = call.id;
+            match rights.call(call) {
+                _ if !sees(at) => entries.refuse(entry.id, Refused::no_job(id).into_problem()),
+                Ok(call) => {
+                    entries.kinds.push(entry);
+                    entries.calls.push(call);
+                }
+                Err(refused) => entries.refuse(entry.id, refused.into_problem()),
+            }
+        }
+        Ok(entries)
+    }
+
     fn refuse(&mut self, id: Option<i64>, problem: Problem) {
         self.kinds.push(Entry { id, refused: Some(problem), is_heartbeat: false });
     }
 }
 
-fn results(app: &App, entries: Vec<Entry>, answers: Vec<Result<WorkerAnswer, Refusal>>) -> Vec<ReportResult> {
+fn results(
+    (app, rights): (&App, &Rights),
+    entries: Vec<Entry>,
+    answers: Vec<Result<WorkerAnswer, Refusal>>,
+) -> Vec<ReportResult> {
     let mut answers = answers.into_iter();
     entries
         .into_iter()
@@ -242,7 +286,7 @@ fn results(app: &App, entries: Vec<Entry>, answers: Vec<Result<WorkerAnswer, Ref
                 Ok(answer) => {
                     let heartbeat = if is_heartbeat { beat(app, &answer) } else { None };
                     let job = &answer.job;
-                    let summary = || view::summary(job, app.owners.of(&job.row.lane.kind));
+                    let summary = || view::summary(job, (app.owners.of(&job.row.lane.kind), rights));
                     let enqueued = answer.enqueued.as_deref().map(view::followed_up);
                     let (job, replayed) = ((!is_heartbeat).then(summary), answer.replayed);
                     ReportResult { id, status: 200, job, heartbeat, enqueued, problem: None, replayed }

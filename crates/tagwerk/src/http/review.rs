@@ -10,13 +10,14 @@ use tagwerk_core::{JobId, Status, limits};
 use tagwerk_engine::row::FullJob;
 use tagwerk_engine::store::{ListQuery, Listed, Listing, Read, StoreResult};
 
+use super::access::Rights;
 use super::jobs::{page_size, with_places};
 use super::reply::{self, Answer};
 use super::sent::Query;
 use super::{App, decode, view};
 
 /// `GET /review`
-pub(super) async fn list(State(app): State<Arc<App>>, Query(query): Query) -> Answer {
+pub(super) async fn list(State(app): State<Arc<App>>, rights: Rights, Query(query): Query) -> Answer {
     let query = app.door.review_query(&query)?;
     let (rows, places, next) = app
         .read(move |read| {
@@ -29,11 +30,13 @@ pub(super) async fn list(State(app): State<Arc<App>>, Query(query): Query) -> An
             ReviewPage { jobs: Vec::new(), damaged: Vec::new(), next: next.map(|id| id.to_string()) };
         for (row, place) in rows.into_iter().zip(places) {
             match row {
+                Listed::Job(job) if !rights.see(&job.row.lane) => {}
                 Listed::Job(job) => {
-                    let mut summary = view::summary(&job, app.owners.of(&job.row.lane.kind));
+                    let mut summary = view::summary(&job, (app.owners.of(&job.row.lane.kind), &rights));
                     view::put_place(&mut summary, place);
                     page.jobs.push(summary);
                 }
+                Listed::Damaged { .. } if !rights.reach_everything() => {}
                 Listed::Damaged { id, why } => page.damaged.push(DamagedJob { id: id.0, detail: why }),
             }
         }

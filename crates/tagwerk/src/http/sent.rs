@@ -23,6 +23,7 @@ use tokio::time::error::Elapsed;
 use tokio::time::timeout;
 
 use super::App;
+use super::access::Rights;
 use super::ask::Caller;
 use super::problem::Refused;
 use super::reading::patience;
@@ -69,6 +70,7 @@ pub(super) struct Sent<const LIMIT: usize = { limits::BODY_MAX_BYTES }> {
     headers: HeaderMap,
     body: Bytes,
     caller: Option<Caller>,
+    rights: Rights,
     /// Given back when the request has been worked on.
     _room: Vec<OwnedSemaphorePermit>,
 }
@@ -98,6 +100,11 @@ impl<const LIMIT: usize> Sent<LIMIT> {
     /// Whoever waits for the answer.
     pub(super) fn caller(&self) -> Option<Caller> {
         self.caller.clone()
+    }
+
+    /// What it may do.
+    pub(super) fn rights(&self) -> Rights {
+        self.rights.clone()
     }
 
     /// How the client's software calls itself, as far as it can be shown.
@@ -143,7 +150,8 @@ impl<const LIMIT: usize> FromRequest<Arc<App>> for Sent<LIMIT> {
         check_content_type(content_type, &body)?;
         check_encoding(&parts.headers, &body)?;
         let caller = parts.extensions.get::<Caller>().cloned();
-        Ok(Self { headers: parts.headers, body, caller, _room: room })
+        let rights = Rights::of(&parts.extensions);
+        Ok(Self { headers: parts.headers, body, caller, rights, _room: room })
     }
 }
 

@@ -28,11 +28,13 @@ use http_body_util::BodyExt as _;
 use tagwerk_api::StreamResults;
 use tagwerk_api::headers;
 use tagwerk_api::problem::{Code, FieldCode, Refusal};
+use tagwerk_core::access::Reach;
 use tagwerk_core::limits;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::timeout;
 
 use super::App;
+use super::access::Rights;
 use super::problem::Refused;
 use super::reading::patience;
 use super::reply::{self, Answer};
@@ -71,6 +73,7 @@ impl Streams {
 /// Jobs, one a line.
 pub(super) async fn enqueue(app: Arc<App>, request: Request) -> Answer {
     let (parts, body) = request.into_parts();
+    let reach = Rights::of(&parts.extensions).reach();
     let admitted = match admit(&app, &parts) {
         Ok(results) => app.streams.turn().await.map(|turn| (results, turn)),
         Err(refused) => Err(refused),
@@ -84,7 +87,7 @@ pub(super) async fn enqueue(app: Arc<App>, request: Request) -> Answer {
     };
     if results == StreamResults::Refused {
         // On a task of its own: it ends what it has begun, whatever becomes of the connection.
-        let answer = tokio::spawn(run(app, (body, turn), Told::refused_only())).await;
+        let answer = tokio::spawn(run(app, (body, turn, reach), Told::refused_only())).await;
         let text = answer.map_err(|error| {
             tracing::error!(%error, "a stream has ended with a panic");
             Refused::of(Code::InternalError)
@@ -92,7 +95,7 @@ pub(super) async fn enqueue(app: Arc<App>, request: Request) -> Answer {
         return Ok(lines_of(Body::from(text)));
     }
     let (pieces, mut answer) = mpsc::channel(limits::STREAM_PIECES_MAX);
-    tokio::spawn(run(app, (body, turn), Told::all(pieces)));
+    tokio::spawn(run(app, (body, turn, reach), Told::all(pieces)));
     // The head goes out with the first line: a client that waits to be told to send its body is told so before.
     let first = answer.recv().await;
     Ok(lines_of(Body::new(PieceBody::new(first, answer))))
@@ -119,12 +122,12 @@ fn admit(app: &App, parts: &http::request::Parts) -> Result<StreamResults, Refus
 }
 
 /// Reads, stores and answers, to the end. What is returned is the part of the answer that has not gone out.
-async fn run(app: Arc<App>, from: (Body, OwnedSemaphorePermit), told: Told) -> Bytes {
-    let (mut body, turn) = from;
+async fn run(app: Arc<App>, from: (Body, OwnedSemaphorePermit, Option<Arc<Reach>>), told: Told) -> Bytes {
+    let (mut body, turn, reach) = from;
     let lines = Lines::new(app.door.limits().payload_max_bytes + limits::STREAM_LINE_EXTRA_BYTES);
     let (batches, taken) = mpsc::channel(1);
     let reading = reading::read(&mut body, (lines, batches), app.stopping.clone());
-    let storing = store::store(&app, taken, told);
+    let storing = store::store((&app, reach), taken, told);
     let (end, (mut told, failed)) = tokio::join!(reading, storing);
     let failure = failed.or_else(|| end.failure());
     let ended_early = failure.is_some();

@@ -9,9 +9,11 @@ use tagwerk_api::answer::{TypeInfo, TypeList};
 use tagwerk_api::problem::Code;
 use tagwerk_core::Timestamp;
 use tagwerk_engine::command::PutType;
+use tagwerk_engine::message::By;
 use tagwerk_engine::query::{self, TypeView};
 use tagwerk_engine::row::{Tally, TypeSettings};
 
+use super::access::Rights;
 use super::ask::ask;
 use super::overview::{counts, page};
 use super::problem::Refused;
@@ -22,11 +24,12 @@ use super::{App, decode, view};
 type Shared = State<Arc<App>>;
 
 /// `GET /types`
-pub(super) async fn list(State(app): Shared, Query(query): Query) -> Answer {
+pub(super) async fn list(State(app): Shared, rights: Rights, Query(query): Query) -> Answer {
     let asked = app.door.names_query(&query)?;
     let now = app.clock.now();
     let all = app.read(move |read| query::types(read, now)).await?;
-    let (types, next) = page(all, &asked, |view| &view.kind);
+    let seen = all.into_iter().filter(|view| rights.see_name(|reach| &reach.types, &view.kind)).collect();
+    let (types, next) = page(seen, &asked, |view| &view.kind);
     let types = types.into_iter().map(|view| info(view, now)).collect();
     reply::json(StatusCode::OK, &TypeList { types, next })
 }
@@ -45,7 +48,7 @@ pub(super) async fn put(State(app): Shared, PathText(kind): PathText, _: NoQuery
     app.door.type_name(&kind)?;
     let name = kind.clone();
     let settings = sent.decode(&app, move |door, body| door.type_settings(&name, body)).await?;
-    write(&app, &kind, Some(decode::type_settings(settings))).await?;
+    write(&app, (&kind, Some(decode::type_settings(settings))), sent.rights().by()).await?;
     shown(&app, &kind).await
 }
 
@@ -56,17 +59,22 @@ pub(super) async fn delete(
     _: NoQuery,
     request: Request,
 ) -> Answer {
+    let rights = Rights::of(request.extensions());
     if !request.body().is_end_stream() {
         return Err(Refused::new(Code::InvalidRequest, "DELETE takes no body; leave it out"));
     }
     app.door.type_name(&kind)?;
-    if write(&app, &kind, None).await? { shown(&app, &kind).await } else { Err(unknown(&kind)) }
+    if write(&app, (&kind, None), rights.by()).await? {
+        shown(&app, &kind).await
+    } else {
+        Err(unknown(&kind))
+    }
 }
 
 /// Writes settings; says whether there were any before.
-async fn write(app: &App, kind: &str, settings: Option<TypeSettings>) -> Result<bool, Refused> {
+async fn write(app: &App, (kind, settings): (&str, Option<TypeSettings>), by: By) -> Result<bool, Refused> {
     let command = PutType { kind: kind.to_owned(), settings };
-    let before = ask(|reply| app.engine.put_type(command, reply)).await??;
+    let before = ask(|reply| app.engine.put_type((command, by), reply)).await??;
     app.reload_owners().await?;
     Ok(before)
 }

@@ -9,12 +9,14 @@ use tagwerk_api::answer::{
 };
 use tagwerk_api::request::{self, Progress, RetrySettings, Subject, TypeSettings};
 use tagwerk_api::{Json, LeaseToken, PriorityLabel, Seconds, Time};
+use tagwerk_core::access::Scope;
 use tagwerk_core::limits::check::cut_text;
 use tagwerk_core::{Drain, JobId, Pause, Priority, QueueSettings, RetryOverrides, Timestamp, limits};
 use tagwerk_engine::command::{self, ClaimAnswer, Claimed, Enqueued};
 use tagwerk_engine::query::Place;
 use tagwerk_engine::row::{self, FullJob};
 
+use super::access::Rights;
 use super::owners::Owners;
 
 pub(super) use history::{action, attempt, explain, live_attempt};
@@ -37,8 +39,11 @@ pub(super) fn put_place(summary: &mut JobSummary, place: Place) {
 }
 
 /// The list form of a job. Its error is cut to a line or two.
-pub(super) fn summary(full: &FullJob, owner: Option<String>) -> JobSummary {
+pub(super) fn summary(full: &FullJob, (owner, rights): (Option<String>, &Rights)) -> JobSummary {
     let mut summary = whole_summary(full, owner);
+    if !rights.has(Scope::Payload) {
+        summary.error = None;
+    }
     if let Some(error) = &mut summary.error {
         let cut = cut_text(error, limits::LIST_ERROR_MAX_BYTES).into_owned();
         *error = cut;
@@ -125,10 +130,10 @@ pub(super) fn job(full: FullJob, owner: Option<String>) -> Job {
 }
 
 /// The answer to an enqueue.
-pub(super) fn enqueued(enqueued: Enqueued, owners: &Owners) -> EnqueuedView {
+pub(super) fn enqueued(enqueued: Enqueued, owners: &Owners, rights: &Rights) -> EnqueuedView {
     let of = |full: FullJob| {
         let owner = owners.of(&full.row.lane.kind);
-        EnqueueAnswer::new(job(full, owner))
+        EnqueueAnswer::new(job(rights.veiled(full), owner))
     };
     match enqueued {
         Enqueued::Created(full) => EnqueuedView::Job(Box::new(of(*full))),

@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 use tagwerk_client::api::problem::Code;
-use tagwerk_client::api::query::{AttemptsQuery, DeleteQuery, JobsQuery, NamesQuery, ReviewQuery};
+use tagwerk_client::api::query::{
+    AttemptsQuery, AuditQuery, DeleteQuery, JobsQuery, NamesQuery, ReviewQuery,
+};
 use tagwerk_client::api::request::{
     BulkClaimRequest, BulkEnqueueRequest, BulkHeartbeatRequest, CancelRequest, CheckpointRequest,
     ClaimRequest, CompleteRequest, DiscardRequest, DrainRequest, EnqueueRequest, FailRequest,
@@ -131,6 +133,9 @@ async fn operators() {
     let unblock = UnblockRequest { reason: "nobody waits".to_owned(), seen_version: None };
     let refused = client.unblock(id, &unblock).await.expect_err("it is cancelled");
     assert!(refused.to_string().contains("not in review"), "{refused}");
+    let done = client.audit(&AuditQuery::default()).await.expect("a page").value.entries;
+    let actions: Vec<&str> = done.iter().map(|entry| entry.action.as_str()).collect();
+    assert_eq!(actions, ["job.retry", "job.force_fail", "job.discard"]);
     let cancelled = client.cancel(3, &CancelRequest::default()).await.expect("the job").value;
     assert_eq!(cancelled.summary.status, Status::Cancelled);
     let history = client.attempts(id, &AttemptsQuery::default()).await.expect("a page").value;
@@ -207,6 +212,7 @@ const CALLS: &[&str] = &[
     "delete /jobs/{id}",
     "delete /limits/{name}",
     "delete /types/{type}",
+    "get /audit",
     "get /jobs",
     "get /jobs/{id}",
     "get /jobs/{id}/attempts",

@@ -190,7 +190,7 @@ fn ids_and_paths_that_do_not_exist() {
         "/schedules",
         "/operations",
         "/alerts",
-        "/audit",
+        "/schedules",
         "/events",
         "/review/groups",
         "/jobs/%FF",

@@ -39,6 +39,7 @@ mod semantics;
 mod server;
 mod supersede;
 mod support;
+mod tokens;
 mod tour;
 mod type_rules;
 mod work_exits;

@@ -4,9 +4,9 @@ use serde_json::Value;
 
 use super::{ID, at, seconds, settings, value, worker};
 use crate::answer::{
-    CommitStats, Counts, LimitDeleted, LimitInfo, LimitList, LimitUse, Livez, QueueInfo, QueueList,
-    QueuePause, Readyz, ReadyzCheck, ServiceStats, Stats, StoreStats, Totals, TypeInfo, TypeList, WorkerInfo,
-    WorkerJob, WorkerList,
+    AuditEntry, AuditPage, CommitStats, Counts, LimitDeleted, LimitInfo, LimitList, LimitUse, Livez,
+    QueueInfo, QueueList, QueuePause, Readyz, ReadyzCheck, ServiceStats, Stats, StoreStats, Totals, TypeInfo,
+    TypeList, WorkerInfo, WorkerJob, WorkerList,
 };
 use crate::request::{
     DrainRequest, LimitSettings, OpenLimitRequest, PauseRequest, Priority, QueueSettings, RateSettings,
@@ -203,4 +203,16 @@ pub(in crate::openapi) fn not_readyz() -> Value {
         detail: "the disk is full; free space, no restart is needed".to_owned(),
     };
     value(&Readyz { status: "not_ready".to_owned(), checks: Some(vec![check]) })
+}
+
+pub(in crate::openapi) fn audit_page() -> Value {
+    let entry = AuditEntry {
+        n: 17,
+        at: at(3600),
+        who: "alice".to_owned(),
+        action: "job.retry".to_owned(),
+        target: ID.to_string(),
+        note: Some("address corrected".to_owned()),
+    };
+    value(&AuditPage { entries: vec![entry], next: None })
 }

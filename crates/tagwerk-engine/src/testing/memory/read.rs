@@ -7,7 +7,8 @@ use tagwerk_core::{JobId, Status, Timestamp};
 
 use super::state::{Record, State, is_open, place};
 use crate::row::{
-    ActionRow, AttemptRow, FullJob, JobRow, KeyRow, Lane, OrderRows, Place, QueueRow, Tally, TypeSettings,
+    ActionRow, AttemptRow, AuditQuery, AuditRow, FullJob, JobRow, KeyRow, Lane, OrderRows, Place, QueueRow,
+    Tally, TokenRow, TypeSettings,
 };
 use crate::store::{LaneReady, ListQuery, Listed, Listing, Read, StoreFacts, StoreResult};
 
@@ -66,6 +67,20 @@ impl Read for MemoryRead {
 
     fn actions(&mut self, id: JobId) -> StoreResult<Vec<ActionRow>> {
         Ok(self.state.jobs.get(&id).map(|record| record.history.actions.clone()).unwrap_or_default())
+    }
+
+    fn audit(&mut self, query: &AuditQuery) -> StoreResult<Vec<AuditRow>> {
+        let fits = |row: &&AuditRow| {
+            row.n > query.after
+                && query.since.is_none_or(|since| row.at >= since)
+                && query.until.is_none_or(|until| row.at < until)
+        };
+        Ok(self.state.audit.iter().filter(fits).take(query.limit).cloned().collect())
+    }
+
+    fn tokens(&mut self) -> StoreResult<Vec<TokenRow>> {
+        // They are made beside the server, which nobody does here.
+        Ok(Vec::new())
     }
 
     fn ledger(&mut self) -> StoreResult<Vec<(Lane, Tally)>> {

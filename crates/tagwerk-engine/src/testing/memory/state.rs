@@ -11,8 +11,8 @@ use tagwerk_core::{Attempt, JobId, Priority, Status, Timestamp};
 use super::cow::CowMap;
 use super::gates::Gate;
 use crate::row::{
-    ActionRow, AttemptRow, Detail, FullJob, JobRow, KeyRow, Lane, LaneId, LimitRef, OrderRows, QueueRow,
-    Special, Tally, TypeSettings, VersionRow, Versioned,
+    ActionRow, AttemptRow, AuditRow, Detail, FullJob, JobRow, KeyRow, Lane, LaneId, LimitRef, OrderRows,
+    QueueRow, Special, Tally, TypeSettings, VersionRow, VersionWrite, Versioned,
 };
 use crate::store::SpecialName;
 
@@ -59,6 +59,8 @@ pub(super) struct State {
     pub(super) types: BTreeMap<String, TypeSettings>,
     /// The highest version of each object.
     pub(super) versions: CowMap<Versioned, VersionRow>,
+    /// The audit log.
+    pub(super) audit: Vec<AuditRow>,
     /// What was ever said about queues.
     pub(super) queues: BTreeMap<String, QueueRow>,
     /// Last claim by queue.
@@ -128,6 +130,7 @@ impl Default for State {
             ledger: BTreeMap::new(),
             types: BTreeMap::new(),
             versions: CowMap::default(),
+            audit: Vec::new(),
             queues: BTreeMap::new(),
             claims: BTreeMap::new(),
             served_until: None,
@@ -178,6 +181,33 @@ impl State {
             let mut record = Record::clone(record);
             change(Arc::make_mut(&mut record.history));
             self.jobs.insert(id, Arc::new(record));
+        }
+    }
+
+    /// Adds to the audit log.
+    pub(super) fn append_audit(&mut self, entries: &[AuditRow]) {
+        for entry in entries {
+            let n = self.audit.last().map_or(1, |last| last.n + 1);
+            self.audit.push(AuditRow { n, ..entry.clone() });
+        }
+    }
+
+    /// Writes versions of objects.
+    pub(super) fn put_versions(&mut self, writes: &[VersionWrite]) {
+        for write in writes {
+            match write {
+                VersionWrite::Raise { of, version, job } => {
+                    let row = VersionRow { version: *version, job: *job, open: vec![*job] };
+                    self.versions.insert(of.clone(), row);
+                }
+                VersionWrite::Open { of, job } => {
+                    let mut row = self.versions.get(of).expect("there has been a version").clone();
+                    if let Err(at) = row.open.binary_search(job) {
+                        row.open.insert(at, *job);
+                    }
+                    self.versions.insert(of.clone(), row);
+                }
+            }
         }
     }
 

@@ -11,8 +11,8 @@ use super::faults::{Faults, Point};
 use super::gates;
 use super::state::{Record, State, is_offered, running_lease};
 use crate::row::{
-    ActionRow, Counter, Detail, JobRow, KeyRow, KeyWrite, Lane, LaneId, LimitRef, LimitRow, LimitUse,
-    OrderRows, QueueRow, Tally, TypeSettings, VersionRow, VersionWrite, Versioned,
+    ActionRow, AuditRow, Counter, Detail, JobRow, KeyRow, KeyWrite, Lane, LaneId, LimitRef, LimitRow,
+    LimitUse, OrderRows, QueueRow, Tally, TypeSettings, VersionRow, VersionWrite, Versioned,
 };
 use crate::store::{
     Change, ClaimQuery, Filter, Found, Insert, OldPayload, PayloadWrite, Prunable, PruneQuery, SpecialName,
@@ -321,6 +321,16 @@ impl Tx for MemoryTx<'_> {
         Ok(())
     }
 
+    fn append_audit(&mut self, entries: &[AuditRow]) -> StoreResult<()> {
+        self.reach(Point::Method("append_audit"))?;
+        self.state.append_audit(entries);
+        Ok(())
+    }
+
+    fn touch_tokens(&mut self, _: &[(String, Timestamp)]) -> StoreResult<()> {
+        self.reach(Point::Method("touch_tokens"))
+    }
+
     fn key_of(&mut self, owner: JobId) -> StoreResult<Option<KeyRow>> {
         self.reach(Point::Method("key_of"))?;
         let mut keys = self.state.keys.iter().map(|(_, row)| row);
@@ -403,21 +413,7 @@ impl Tx for MemoryTx<'_> {
 
     fn put_versions(&mut self, writes: &[VersionWrite]) -> StoreResult<()> {
         self.reach(Point::Method("put_versions"))?;
-        for write in writes {
-            match write {
-                VersionWrite::Raise { of, version, job } => {
-                    let row = VersionRow { version: *version, job: *job, open: vec![*job] };
-                    self.state.versions.insert(of.clone(), row);
-                }
-                VersionWrite::Open { of, job } => {
-                    let mut row = self.state.versions.get(of).expect("there has been a version").clone();
-                    if let Err(at) = row.open.binary_search(job) {
-                        row.open.insert(at, *job);
-                    }
-                    self.state.versions.insert(of.clone(), row);
-                }
-            }
-        }
+        self.state.put_versions(writes);
         Ok(())
     }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use tagwerk_api::door::{Door, NewJob};
 use tagwerk_api::problem::{Code, Problem, Refusal};
 use tagwerk_api::{OnDuplicate, OnMismatch};
+use tagwerk_core::access::Reach;
 use tagwerk_core::limits;
 use tagwerk_engine::command::{BulkMode, EngineError, Enqueue, EnqueueJob};
 use tagwerk_engine::message::EnqueueAnswer;
@@ -55,15 +56,19 @@ struct Stored {
 
 /// Takes batches until there are no more, or until one fails as a whole.
 pub(super) async fn store(
-    app: &App,
+    (app, reach): (&App, Option<Arc<Reach>>),
     mut batches: mpsc::Receiver<Batch>,
     mut told: Told,
 ) -> (Told, Option<Failure>) {
-    let failure = store_all(app, &mut batches, &mut told).await.err();
+    let failure = store_all((app, reach), &mut batches, &mut told).await.err();
     (told, failure)
 }
 
-async fn store_all(app: &App, batches: &mut mpsc::Receiver<Batch>, told: &mut Told) -> Result<(), Failure> {
+async fn store_all(
+    (app, reach): (&App, Option<Arc<Reach>>),
+    batches: &mut mpsc::Receiver<Batch>,
+    told: &mut Told,
+) -> Result<(), Failure> {
     let mut under_way: Option<Stored> = None;
     while let Some(batch) = next(batches, &mut under_way, told).await? {
         let (door, first) = (Arc::clone(&app.door), batch.lines().next().map_or(0, |(line, _)| line));
@@ -74,7 +79,8 @@ async fn store_all(app: &App, batches: &mut mpsc::Receiver<Batch>, told: &mut To
                 tell(part, answer.await, told).await?;
             }
             let (reply, answer) = slot();
-            let command = Enqueue { jobs: std::mem::take(&mut part.jobs), mode: BulkMode::Each };
+            let command =
+                Enqueue { jobs: std::mem::take(&mut part.jobs), mode: BulkMode::Each, reach: reach.clone() };
             if command.jobs.is_empty() {
                 drop(reply.answer(Ok(Vec::new())));
             } else {
