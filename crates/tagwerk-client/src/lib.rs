@@ -42,18 +42,25 @@ mod answer;
 mod call;
 mod client;
 mod error;
+mod fake;
+mod nonce;
 mod operator;
 mod producer;
 mod retries;
 mod server;
 mod stream;
+mod task;
+mod work;
 mod worker;
 
 pub use address::{Address, AddressError};
 pub use answer::Answer;
 pub use client::{Client, ClientBuilder, NewClientError, USER_AGENT};
 pub use error::Error;
+pub use fake::{Fake, FakeJob};
 pub use retries::Retries;
 pub use stream::{JobAnswers, JobLines, StreamEnded};
 /// The wire types: request bodies, answers, problem codes, names.
 pub use tagwerk_api as api;
+pub use task::{NewJob, Producer, Task};
+pub use work::{Context, Event, Failure, Tally, Worker, WorkerBuilder};

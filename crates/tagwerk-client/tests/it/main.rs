@@ -4,6 +4,7 @@
 
 mod calls;
 mod errors;
+mod fake;
 mod repeats;
 mod script;
 mod streams;

@@ -1,0 +1,143 @@
+//! Reports, repeated until they arrive or nobody could want them any more.
+
+use std::time::Duration;
+
+use tagwerk_api::answer::ClaimedJob;
+use tagwerk_api::problem::Code;
+use tagwerk_api::request::{CompleteRequest, EnqueueRequest, FailRequest, ReleaseRequest};
+use tagwerk_api::{ErrorClass, Json};
+
+use super::failure::throttle;
+use super::{Event, Failure, Kind, Outcome, Settings};
+use crate::task::seconds;
+use crate::{Client, Error, Retries};
+
+/// How long a report is repeated while the server is away.
+const PATIENCE: Duration = Duration::from_hours(1);
+/// Waits between tries while the server is away.
+pub(super) const AWAY: Retries =
+    Retries { tries: u32::MAX, first: Duration::from_millis(200), cap: Duration::from_secs(20), seed: 0 };
+
+/// What came of a report.
+#[derive(Debug)]
+pub(super) enum Reported {
+    Completed,
+    Failed(Failure),
+    Released,
+    /// The lease is lost or the job cancelled.
+    Lost,
+    Refused(Error),
+}
+
+/// Reports what the handler came to.
+pub(super) async fn report(
+    settings: &Settings,
+    (job, follow_ups): (&ClaimedJob, Vec<EnqueueRequest>),
+    outcome: Outcome,
+) -> Reported {
+    let reported = match outcome {
+        Ok(result) => complete(settings, job, (result, follow_ups)).await.map(|()| Reported::Completed),
+        Err(failure) => end(settings, job, failure).await,
+    };
+    reported.unwrap_or_else(|error| {
+        let is_stop = error.problem().is_some_and(|problem| problem.stop == Some(true));
+        if is_stop { Reported::Lost } else { Reported::Refused(error) }
+    })
+}
+
+/// The work is done. If the server refuses what comes with that, the result is left out; with follow-ups it cannot be, so the job
+/// goes to review, where somebody sees why.
+async fn complete(
+    settings: &Settings,
+    job: &ClaimedJob,
+    (result, follow_ups): (Option<Json>, Vec<EnqueueRequest>),
+) -> Result<(), Error> {
+    let lease = Some(job.lease.clone());
+    let enqueue = (!follow_ups.is_empty()).then_some(follow_ups);
+    let leads_on = enqueue.is_some();
+    let whole = CompleteRequest { lease: lease.clone(), result, enqueue, ..CompleteRequest::default() };
+    let error = match repeat(settings, job, &Report::Complete(whole)).await {
+        Err(error) if is_about_the_body(&error) => error,
+        outcome => return outcome,
+    };
+    if leads_on {
+        let failure = Failure::permanent(format!("the work is done, its completion was refused: {error}"));
+        end(settings, job, failure).await?;
+        return Err(error);
+    }
+    (settings.listener)(&Event::Trouble(error));
+    let bare = CompleteRequest { lease, ..CompleteRequest::default() };
+    repeat(settings, job, &Report::Complete(bare)).await
+}
+
+/// Whether another body would be taken.
+fn is_about_the_body(error: &Error) -> bool {
+    let code = error.code();
+    let of_body =
+        [Code::InvalidJson, Code::InvalidRequest, Code::ResultTooLarge, Code::BodyTooLarge, Code::Forbidden];
+    code.is_some_and(|code| of_body.contains(&code))
+}
+
+/// Not completed.
+async fn end(settings: &Settings, job: &ClaimedJob, failure: Failure) -> Result<Reported, Error> {
+    let lease = Some(job.lease.clone());
+    match failure.0.clone() {
+        Kind::Failed { class, error, retry_after, throttle: held } => {
+            let request = FailRequest {
+                lease,
+                error: Some(Json::from(&serde_json::Value::from(error))),
+                class: Some(class),
+                retry_after_seconds: retry_after.filter(|_| class == ErrorClass::Transient).map(seconds),
+                throttle: throttle(held),
+                ..FailRequest::default()
+            };
+            repeat(settings, job, &Report::Fail(request)).await?;
+            Ok(Reported::Failed(failure))
+        }
+        Kind::Released { delay, reason } => {
+            let request = ReleaseRequest {
+                lease,
+                delay_seconds: Some(seconds(delay)),
+                reason: Some(reason),
+                ..ReleaseRequest::default()
+            };
+            repeat(settings, job, &Report::Release(request)).await?;
+            Ok(Reported::Released)
+        }
+    }
+}
+
+/// What is sent.
+enum Report {
+    Complete(CompleteRequest),
+    Fail(FailRequest),
+    Release(ReleaseRequest),
+}
+
+impl Report {
+    async fn send(&self, client: &Client, id: i64) -> Result<(), Error> {
+        match self {
+            Self::Complete(request) => client.complete(id, request).await.map(drop),
+            Self::Fail(request) => client.fail(id, request).await.map(drop),
+            Self::Release(request) => client.release(id, request).await.map(drop),
+        }
+    }
+}
+
+/// Sends a report again while the server is away: with its lease it counts once.
+async fn repeat(settings: &Settings, job: &ClaimedJob, report: &Report) -> Result<(), Error> {
+    let mut waited = Duration::ZERO;
+    let mut tries = 0;
+    loop {
+        let Err(error) = report.send(&settings.client, job.summary.id).await else { return Ok(()) };
+        let is_away = error.is_unreachable() || error.is_retryable() || error.is_outcome_unknown();
+        if !is_away || waited > PATIENCE {
+            return Err(error);
+        }
+        tries += 1;
+        let pause = AWAY.wait(tries, error.retry_after()).unwrap_or(AWAY.cap);
+        (settings.listener)(&Event::Trouble(error));
+        tokio::time::sleep(pause).await;
+        waited += pause;
+    }
+}
