@@ -1,41 +1,57 @@
-//! A typed client for the HTTP interface of Tagwerk, a persistent job queue server.
+//! The Rust SDK of Tagwerk, a persistent job queue server.
+//!
+//! A payload is a type, its worker a function:
 //!
 //! ```no_run
-//! use tagwerk_client::Client;
-//! use tagwerk_client::api::request::{ClaimRequest, CompleteRequest, EnqueueRequest};
+//! use tagwerk_client::{Client, Context, Failure, NewJob, Producer, Task, Worker};
+//!
+//! #[derive(serde::Serialize, serde::Deserialize)]
+//! struct SendInvoice {
+//!     number: u64,
+//! }
+//!
+//! impl Task for SendInvoice {
+//!     const TYPE: &'static str = "send-invoice";
+//! }
 //!
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 //! let client = Client::new("http://127.0.0.1:7070")?;
 //!
-//! // A producer. With an idempotency key the call may be repeated: the job is made once.
-//! let job = EnqueueRequest {
-//!     job_type: "send-invoice".to_owned(),
-//!     idempotency_key: Some("invoice-4711".to_owned()),
-//!     ..EnqueueRequest::default()
-//! };
-//! println!("job {}", client.enqueue(&job).await?.value.id());
+//! // A web application hands it over. With the key it may do so again: the job is made once.
+//! let job = NewJob::of(&SendInvoice { number: 4711 })?.key("invoice-4711");
+//! Producer::new(client.clone()).enqueue(job).await?;
 //!
-//! // A worker: claim, work, report.
-//! let claim = ClaimRequest { worker_id: "worker-1".to_owned(), ..ClaimRequest::default() };
-//! if let Some(job) = client.claim(&claim).await?.value {
-//!     let report = CompleteRequest { lease: Some(job.lease), ..CompleteRequest::default() };
-//!     client.complete(job.summary.id, &report).await?;
-//! }
+//! // A worker does it.
+//! Worker::builder(client, "mailer-1")
+//!     .concurrency(4)
+//!     .on(|job: Context, invoice: SendInvoice| async move {
+//!         if job.verify() {
+//!             // An earlier attempt may have sent it: look first.
+//!         }
+//!         Ok::<_, Failure>(format!("sent {}", invoice.number))
+//!     })
+//!     .build()
+//!     .run(async { drop(tokio::signal::ctrl_c().await) })
+//!     .await?;
 //! # Ok(())
 //! # }
 //! ```
 //!
+//! [`Worker`] claims, keeps leases with heartbeats, reports, and stops without leaving anything behind. [`Fake`] runs the same
+//! handlers in a test, without a server. Below both stands [`Client`]: every call of the interface is one method, what goes out and comes
+//! in are the wire types of [`api`].
+//!
 //! Guarantees:
 //!
-//! - Every call of the interface is one method; what goes out and comes in are the wire types of [`api`].
-//! - A call is repeated by itself only where repeating cannot do harm: reads, an enqueue with an idempotency key, a claim
-//!   with a `request_id`, a report with its lease; any other call only when it certainly was not done, because no
-//!   connection was made or the server says so. Waits grow up to a bound and respect `Retry-After` (see [`Retries`]).
+//! - A call is repeated by itself only where repeating cannot do harm: reads, an enqueue with an idempotency key (a [`Producer`] gives
+//!   one to each job), a claim with a `request_id`, a report with its lease; any other call only when it certainly was not done,
+//!   because no connection was made or the server says so. Waits grow up to a bound and respect `Retry-After` (see [`Retries`]).
 //! - A stream of jobs ([`Client::stream_jobs`]) is never repeated by itself: its answers say what is in.
-//! - It looks at no clock and no environment: no proxy settings are read, no redirect is followed.
+//! - It looks at no clock and no environment: no proxy settings are read, no redirect is followed. Timers are `tokio`'s; the one
+//!   randomness is that of the standard library's hash maps, for names that keep processes apart.
 //! - An API token ([`ClientBuilder::token`]) goes into a header of every call and into no error or debug text.
 //!
-//! Deliberately absent: TLS, a worker loop with threads and signals.
+//! Deliberately absent: TLS, threads and signals, the effect journal (to come with the server's).
 
 mod address;
 mod answer;

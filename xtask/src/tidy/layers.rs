@@ -16,6 +16,7 @@ const STORES: &[&str] = &["crates/tagwerk-sqlite/", "crates/tagwerk-postgres/"];
 const RIM: &[(&str, &[Sense])] = &[
     ("crates/tagwerk/src/system.rs", &[Sense::Clock, Sense::Entropy, Sense::Environment]),
     ("crates/tagwerk/src/config.rs", &[Sense::Environment]),
+    ("crates/tagwerk-client/src/nonce.rs", &[Sense::Entropy]),
     ("sim/src/system.rs", &[Sense::Clock]),
     ("bench/src/system.rs", &[Sense::Clock]),
     ("xtask/src/system.rs", &[Sense::Clock, Sense::Environment]),

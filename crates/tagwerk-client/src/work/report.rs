@@ -137,6 +137,7 @@ async fn repeat(settings: &Settings, job: &ClaimedJob, report: &Report) -> Resul
         tries += 1;
         let pause = AWAY.wait(tries, error.retry_after()).unwrap_or(AWAY.cap);
         (settings.listener)(&Event::Trouble(error));
+        // tidy: sleep because the server that is away cannot say when it is back
         tokio::time::sleep(pause).await;
         waited += pause;
     }

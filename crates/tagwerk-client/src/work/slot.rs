@@ -104,6 +104,7 @@ async fn ask(
     stop: &mut watch::Receiver<bool>,
 ) -> Option<(Result<Answer<Option<ClaimedJob>>, Error>, bool)> {
     let mut call = pin!(settings.client.claim(claim));
+    // tidy: sleep because it measures whether an answer came at once
     let mut at_once = pin!(tokio::time::sleep(IDLE.min(settings.poll)));
     let mut is_quick = true;
     loop {
@@ -124,6 +125,7 @@ fn is_final(error: &Error) -> bool {
 /// Waits, or until it is time to stop; whether it is.
 async fn wait(length: Duration, stop: &mut watch::Receiver<bool>) -> bool {
     tokio::select! {
+        // tidy: sleep because the server that is away cannot say when it is back
         () = tokio::time::sleep(length) => false,
         _ = stop.wait_for(|stop| *stop) => true,
     }
@@ -169,6 +171,7 @@ async fn beats(
 ) -> Infallible {
     let every = Duration::from_millis(u64::try_from(job.heartbeat_seconds.ms()).unwrap_or(0).max(100));
     loop {
+        // tidy: sleep because heartbeats go by time
         tokio::time::sleep(every).await;
         let progress = context.said().progress.clone();
         let beat = HeartbeatRequest { lease: job.lease.clone(), progress };

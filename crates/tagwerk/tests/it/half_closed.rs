@@ -31,7 +31,7 @@ fn close_ours(server: &Server, client: &mut Client) {
     server.learns_of_the_end(stream.local_addr().expect("an address"));
 }
 
-fn parked(server: &Server) -> i64 {
+pub(crate) fn parked(server: &Server) -> i64 {
     server.get("/stats").expect(200)["commits"]["parked_claims"].as_i64().expect("a number")
 }
 

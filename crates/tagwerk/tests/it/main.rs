@@ -35,6 +35,7 @@ mod matrix;
 mod process;
 mod queues;
 mod races;
+mod sdk;
 mod semantics;
 mod server;
 mod supersede;

@@ -55,6 +55,13 @@ fn create(dir: &Path, args: &[&str]) -> String {
     token
 }
 
+/// A server that answers to holders of a token only, and its address.
+pub(crate) fn closed_server() -> (Server, String) {
+    let (server, _) = server_with(Options::default(), [EVERYTHING]);
+    let url = server.url();
+    (server, url)
+}
+
 /// A server whose store has these tokens.
 fn server_with<const N: usize>(options: Options, tokens: [&[&str]; N]) -> (Server, [String; N]) {
     let dir = tempfile::tempdir().expect("a temporary folder");

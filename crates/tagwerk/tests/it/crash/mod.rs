@@ -33,7 +33,7 @@ mod lies;
 mod log;
 mod model;
 mod power;
-mod proxy;
+pub(crate) mod proxy;
 mod roles;
 mod stall;
 mod start;
@@ -177,7 +177,7 @@ impl Run {
 }
 
 /// What chance begins with.
-fn seed() -> u64 {
+pub(crate) fn seed() -> u64 {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970");
     setting("TAGWERK_CRASH_SEED", u64::from(now.subsec_nanos()))
 }
