@@ -6,6 +6,7 @@
 mod bulk;
 mod caps;
 mod dying;
+mod follow;
 mod hands;
 mod honest;
 mod keeper;

@@ -139,7 +139,7 @@ impl Call {
 
 /// Whether it ends a run, with or without holding back a limit.
 pub(crate) const fn is_report(said: &Said) -> bool {
-    matches!(said, Said::Report { .. } | Said::Throttle { .. })
+    matches!(said, Said::Report { .. } | Said::Lead { .. } | Said::Throttle { .. })
 }
 
 pub(crate) const fn said_name(said: &Said) -> &'static str {

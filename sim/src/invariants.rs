@@ -110,7 +110,7 @@ pub(crate) fn all(plan: &Plan) -> Vec<Box<dyn Invariant>> {
         Box::new(slots::Slots::new(plan.caps.as_ref())),
         Box::new(rates::Rates::new(plan.caps.as_ref())),
         Box::new(paused::Paused::default()),
-        Box::new(depth::Depth::new(plan.caps.as_ref())),
+        Box::new(depth::Depth::new(plan)),
         Box::new(turns::Turns::default()),
     ]
 }

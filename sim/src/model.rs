@@ -16,6 +16,7 @@ mod compare;
 mod enqueue;
 mod explained;
 mod eye;
+mod follow;
 mod gates;
 mod handout;
 mod job;

@@ -129,6 +129,8 @@ pub(crate) struct Plan {
     pub(crate) turns: Turns,
     /// Limits and bounds of queues, if there are any.
     pub(crate) caps: Option<Caps>,
+    /// So many of 100 completions lead to other jobs. In many worlds none does.
+    pub(crate) leads: u32,
 }
 
 impl Plan {
@@ -158,6 +160,8 @@ impl Plan {
             mass,
             turns: Turns::of(seed),
             caps: None,
+            // From a stream of its own, so that worlds without follow-ups stay what they were.
+            leads: *Chance::new(seed ^ 0xF011_0330).pick(&[0, 0, 0, 10, 35]),
         };
         plan.limit(seed);
         plan
@@ -166,6 +170,7 @@ impl Plan {
     /// Limits for some worlds. The reference store looks at every row where there are any, so those worlds are smaller.
     fn limit(&mut self, seed: u64) {
         if self.mass {
+            self.leads = 0;
             return;
         }
         self.caps = Caps::of(seed, self.queues, self.nodes);

@@ -59,6 +59,10 @@ fn claiming(claim: &Claim) -> String {
 fn said(said: &Said) -> String {
     match said {
         Said::Report { result: Some(result), .. } => format!("{} with {result}", said_name(said)),
+        Said::Lead { follow_ups, .. } => {
+            let kinds: Vec<&str> = follow_ups.enqueue.jobs.iter().map(|job| job.kind.as_str()).collect();
+            format!("{}: {}", said_name(said), kinds.join(", "))
+        }
         Said::Throttle { throttle, .. } => {
             format!("{}, holding {} for {} ms", said_name(said), throttle.limit, throttle.for_ms)
         }

@@ -5,7 +5,7 @@ use tagwerk_engine::command::{Claim, ClaimAnswer, Holder, Said, Work, WorkerCall
 use tagwerk_engine::row::Progress;
 use tagwerk_engine::store::Filter;
 
-use super::{Desk, caps};
+use super::{Desk, caps, follow};
 use crate::call::{Answer, Call, Reply};
 
 /// A job in the hands of a worker.
@@ -158,7 +158,8 @@ pub(super) fn outcome(desk: &mut Desk<'_>) -> Said {
     };
     let with_result = matches!(outcome, Outcome::Completed) && chance.percent(40);
     let result = with_result.then(|| format!("{{\"r\":{}}}", chance.below(2)));
-    caps::throttled(desk, Said::Report { outcome, result })
+    let said = follow::leading(desk, Said::Report { outcome, result });
+    caps::throttled(desk, said)
 }
 
 /// A sign of life: a heartbeat, sometimes with progress, or a checkpoint.

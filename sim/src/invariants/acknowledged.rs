@@ -33,6 +33,11 @@ impl Invariant for Acknowledged {
                     }
                 }
             }
+            Event::Answered { reply: Ok(Answer::Work(work)), .. } => {
+                let led_to =
+                    work.results.iter().flatten().filter_map(|answer| answer.enqueued.as_ref()).flatten();
+                self.known.extend(led_to.filter(|job| job.created).map(|job| job.id));
+            }
             Event::Wrote(Write::Erase(id)) => {
                 self.erased.insert(*id);
             }

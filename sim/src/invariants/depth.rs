@@ -10,7 +10,7 @@ use tagwerk_engine::row::{JobRow, QueueRow};
 
 use super::{At, Broken, Event, Invariant};
 use crate::call::{Answer, Call, Reply};
-use crate::plan::Caps;
+use crate::plan::Plan;
 use crate::witness::Write;
 
 /// See the module.
@@ -21,15 +21,17 @@ pub(super) struct Depth {
     stored: Vec<JobRow>,
     /// Jobs that came back from review in it.
     returned: BTreeSet<JobId>,
+    /// Completed jobs lead to others, which no bound keeps out: how deep a queue is then says nothing. The model still knows.
+    is_led: bool,
 }
 
 impl Depth {
-    pub(super) fn new(caps: Option<&Caps>) -> Self {
-        let queues = caps.into_iter().flat_map(|caps| &caps.queues);
+    pub(super) fn new(plan: &Plan) -> Self {
+        let queues = plan.caps.iter().flat_map(|caps| &caps.queues);
         let row = |(name, settings): &(String, tagwerk_core::QueueSettings)| {
             (name.clone(), QueueRow { settings: *settings, ..QueueRow::plain(name) })
         };
-        Self { queues: queues.map(row).collect(), ..Self::default() }
+        Self { queues: queues.map(row).collect(), is_led: plan.leads > 0, ..Self::default() }
     }
 
     fn judge(&self, rows: &BTreeMap<JobId, JobRow>) -> Result<(), Broken> {
@@ -77,7 +79,7 @@ impl Invariant for Depth {
                     self.returned.insert(change.after.job.id);
                 }
             }
-            Event::Committed { rows } => return self.judge(rows),
+            Event::Committed { rows } if !self.is_led => return self.judge(rows),
             Event::Answered { call: Call::Enqueue(request), reply, .. } => return whole(request, reply),
             _ => {}
         }

@@ -27,8 +27,10 @@ impl Invariant for OneResult {
             return Ok(());
         };
         for (call, result) in work.calls.iter().zip(&answer.results) {
-            let (Said::Report { outcome, .. } | Said::Throttle { outcome, .. }) = &call.said else {
-                continue;
+            let outcome = match &call.said {
+                Said::Report { outcome, .. } | Said::Throttle { outcome, .. } => outcome,
+                Said::Lead { .. } => &Outcome::Completed,
+                Said::Heartbeat { .. } | Said::Checkpoint(_) => continue,
             };
             if !result.as_ref().is_ok_and(|answer| !answer.replayed) {
                 continue;

@@ -21,12 +21,20 @@ const FARTHEST_MS: i64 = 10 * 365 * 24 * 3_600_000;
 
 /// What the model expects of one item.
 #[derive(Clone, Debug)]
-enum Want {
+pub(super) enum Want {
     Create,
     Existing { owner: i64, differs: bool },
     Pruned { owner: i64, differs: bool },
     Repeats { index: usize, differs: bool },
     Refused(&'static str, Option<i64>),
+}
+
+/// Where jobs come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Source {
+    Producer,
+    /// A job that was just completed: no bound of a queue refuses them, and a known key is no error.
+    Completed,
 }
 
 impl Model {
@@ -37,7 +45,7 @@ impl Model {
         answer: Option<&EnqueueAnswer>,
         eye: &Eye<'_>,
     ) -> Judged {
-        let mut wants = self.wants(request, answer, eye);
+        let mut wants = self.wants((request, Source::Producer), answer, eye);
         let refused = wants.iter().position(|want| matches!(want, Want::Refused(..)));
         if let (BulkMode::Atomic, Some(index)) = (request.mode, refused) {
             for want in &mut wants {
@@ -46,15 +54,7 @@ impl Model {
                 }
             }
         }
-        let mut ids: Vec<Option<i64>> = Vec::new();
-        for (job, want) in request.jobs.iter().zip(&wants) {
-            let id = match want {
-                Want::Create => Some(self.create(job, eye)?),
-                _ => None,
-            };
-            ids.push(id);
-        }
-        self.judge_versions(request, &ids, eye);
+        let ids = self.create_all(request, &wants, eye)?;
         if answer.is_some_and(|items| items.len() != wants.len()) {
             return Err(Contradiction::of(None, "an enqueue was answered with another number of items"));
         }
@@ -66,15 +66,42 @@ impl Model {
         Ok(())
     }
 
-    fn wants(&mut self, request: &Enqueue, answer: Option<&EnqueueAnswer>, eye: &Eye<'_>) -> Vec<Want> {
+    /// Creates what is to be created; the ids by item.
+    pub(super) fn create_all(
+        &mut self,
+        request: &Enqueue,
+        wants: &[Want],
+        eye: &Eye<'_>,
+    ) -> Result<Vec<Option<i64>>, Contradiction> {
+        let mut ids: Vec<Option<i64>> = Vec::new();
+        for (job, want) in request.jobs.iter().zip(wants) {
+            let id = match want {
+                Want::Create => Some(self.create(job, eye)?),
+                _ => None,
+            };
+            ids.push(id);
+        }
+        self.judge_versions(request, &ids, eye);
+        Ok(ids)
+    }
+
+    pub(super) fn wants(
+        &mut self,
+        (request, source): (&Enqueue, Source),
+        answer: Option<&EnqueueAnswer>,
+        eye: &Eye<'_>,
+    ) -> Vec<Want> {
         let mut admitted = Admitted::new();
         let mut here: BTreeMap<&str, usize> = BTreeMap::new();
         let mut wants = Vec::new();
         for (index, job) in request.jobs.iter().enumerate() {
-            let mut want = self.want((request, job), &here, eye);
+            let mut want = self.want((request, source, job), &here, eye);
             if matches!(want, Want::Create) {
                 let item = answer.and_then(|items| items.get(index));
-                let refused = self.turned_away((request, job), &mut admitted, item);
+                let refused = match source {
+                    Source::Producer => self.turned_away((request, job), &mut admitted, item),
+                    Source::Completed => self.unknown_limit(job),
+                };
                 want = refused.map_or(want, |code| Want::Refused(code, None));
             }
             if let (Want::Create, Some(key)) = (&want, &job.key) {
@@ -87,7 +114,7 @@ impl Model {
 
     fn want(
         &mut self,
-        (request, job): (&Enqueue, &EnqueueJob),
+        (request, source, job): (&Enqueue, Source, &EnqueueJob),
         here: &BTreeMap<&str, usize>,
         eye: &Eye<'_>,
     ) -> Want {
@@ -101,8 +128,9 @@ impl Model {
             return Want::Refused("invalid", None);
         }
         let Some(key) = &job.key else { return Want::Create };
-        let reject = job.on_mismatch == Some(OnMismatch::Reject);
-        let conflict = job.on_duplicate == Some(OnDuplicate::Conflict);
+        let is_strict = source == Source::Producer;
+        let reject = is_strict && job.on_mismatch == Some(OnMismatch::Reject);
+        let conflict = is_strict && job.on_duplicate == Some(OnDuplicate::Conflict);
         if let Some(&index) = here.get(key.as_str()) {
             let differs = Print::of(&request.jobs[index]) != Print::of(job);
             let first = i64::try_from(index).ok();
@@ -298,7 +326,7 @@ impl Model {
     }
 
     /// What a second call does to the job that has its key: whether it differs from it, and whether it replaced it.
-    fn meet(&mut self, owner: i64, (sent, differs): (&EnqueueJob, bool)) -> (bool, Option<bool>) {
+    pub(super) fn meet(&mut self, owner: i64, (sent, differs): (&EnqueueJob, bool)) -> (bool, Option<bool>) {
         if sent.on_duplicate != Some(OnDuplicate::Replace) {
             return (differs, None);
         }

@@ -101,6 +101,8 @@ pub(crate) struct Content {
     pub(crate) outcome: &'static str,
     pub(crate) class: Option<ErrorClass>,
     pub(crate) result: Option<String>,
+    /// What it was to lead to, as it was sent.
+    pub(crate) leads_to: Option<String>,
 }
 
 /// What a loss overwrote.

@@ -46,11 +46,8 @@ impl Model {
         admitted: &mut Admitted,
         item: Option<&Item>,
     ) -> Option<&'static str> {
-        let known = |name: &String| self.capacity.limits.contains_key(name);
-        let unknown =
-            job.special.iter().flat_map(|special| &special.limits).find(|limit| !known(&limit.name));
-        if unknown.is_some() && self.settings.unknown_limits == UnknownLimits::Refuse {
-            return Some("invalid (unknown limit)");
+        if let Some(code) = self.unknown_limit(job) {
+            return Some(code);
         }
         let queue = self.queue_of(job);
         let row = self.capacity.queues.get(&queue)?;
@@ -69,6 +66,15 @@ impl Model {
         }
         *here += 1;
         None
+    }
+
+    /// Whether a job is refused because it names a limit that there is not.
+    pub(super) fn unknown_limit(&self, job: &EnqueueJob) -> Option<&'static str> {
+        let known = |name: &String| self.capacity.limits.contains_key(name);
+        let mut named = job.special.iter().flat_map(|special| &special.limits);
+        let is_unknown = named.any(|limit| !known(&limit.name));
+        (is_unknown && self.settings.unknown_limits == UnknownLimits::Refuse)
+            .then_some("invalid (unknown limit)")
     }
 
     /// Pending and running jobs of a queue. What is past its maximum age and has not been met may count or not.

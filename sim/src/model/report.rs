@@ -5,11 +5,14 @@ use tagwerk_engine::command::{Holder, Refusal, Said, WorkerAnswer, WorkerCall};
 use tagwerk_engine::settings::LeaseToken;
 
 use super::compare::{self, Payload};
+use super::enqueue::Source;
 use super::eye::Eye;
+use super::follow;
 use super::gates::Fate;
 use super::job::{Content, Job, Past, is_own};
-use super::time::{Moment, Setback, expired, follow};
+use super::time::{self, Moment, Setback, expired};
 use super::{Contradiction, Judged, Model};
+use crate::call::is_report;
 
 /// Who calls, seen from the job.
 #[derive(Clone, Copy)]
@@ -35,7 +38,20 @@ impl Model {
             return compare::refused("not-found", Some(id), answer);
         }
         self.settle(id, eye);
+        let before = matches!(call.said, Said::Lead { .. }).then(|| self.clone());
         let verdict = self.verdict(call, eye)?;
+        let mut led_to = None;
+        if let (Said::Lead { follow_ups, .. }, Ok(false), Some(before)) = (&call.said, &verdict, before) {
+            match self.lead_on(&follow_ups.enqueue, eye)? {
+                Ok(all) => led_to = Some(all),
+                Err(refused) => {
+                    *self = before;
+                    // Jobs with their keys were looked at, and so brought up to date.
+                    self.wants((&follow_ups.enqueue, Source::Completed), None, eye);
+                    return follow::compare_refused(id, refused, answer);
+                }
+            }
+        }
         let fate = if verdict == Ok(false) { Fate::Counts } else { Fate::ChangesNothing };
         self.throttle(call, (fate, answer))?;
         let job = self.job(id)?;
@@ -43,6 +59,10 @@ impl Model {
         match (verdict, answer) {
             (_, None) => Ok(()),
             (Ok(replayed), Some(Ok(got))) if got.replayed == replayed => {
+                if got.enqueued != led_to {
+                    let what = format!("it must have led to {led_to:?}, the answer says {:?}", got.enqueued);
+                    return Err(Contradiction::of(Some(id), what));
+                }
                 compare::shown(job, &got.job, accepted)
             }
             (Ok(replayed), Some(Ok(_))) => Err(Contradiction::of(
@@ -96,7 +116,7 @@ impl Model {
         };
         match outcome_and_result {
             Some((outcome, result)) => {
-                let content = content_of(outcome, result);
+                let content = Content { leads_to: leads_to(&call.said), ..content_of(outcome, result) };
                 match point {
                     Standpoint::Holder => self.in_time(id, (outcome, content), eye),
                     Standpoint::Late(index) => self.late((id, index), (outcome, content), eye),
@@ -150,8 +170,7 @@ impl Model {
             let past = job.kept().find(|past| is_it(&past.token));
             return Ok(past.map_or(Standpoint::Stale, |past| place(job, past)));
         }
-        let is_report = matches!(said, Said::Report { .. } | Said::Throttle { .. });
-        if !is_report || self.settings.lease_token == LeaseToken::Required {
+        if !is_report(said) || self.settings.lease_token == LeaseToken::Required {
             return Err(Rejection::LeaseRequired);
         }
         let refuse =
@@ -262,7 +281,7 @@ fn apply(job: &mut Job, outcome: &Outcome, moment: &Moment<'_, '_>) {
         }
         Outcome::Failed { class, error, retry_after_ms } => {
             job.error.clone_from(error);
-            follow(job, Setback::Reported(*class, *retry_after_ms), moment);
+            time::follow(job, Setback::Reported(*class, *retry_after_ms), moment);
         }
         Outcome::Released { delay_ms, .. } => {
             job.attempt -= 1;
@@ -302,9 +321,7 @@ fn place(job: &Job, past: &Past) -> Standpoint {
 fn stale(job: &Job, said: &Said) -> Rejection {
     match job.status {
         Status::Cancelled => job.cancelled(),
-        Status::Completed if !matches!(said, Said::Report { .. } | Said::Throttle { .. }) => {
-            Rejection::NotRunning { status: Status::Completed }
-        }
+        Status::Completed if !is_report(said) => Rejection::NotRunning { status: Status::Completed },
         _ => Rejection::LeaseLost { may_report: false },
     }
 }
@@ -338,5 +355,12 @@ fn content_of(outcome: &Outcome, result: Option<&String>) -> Content {
         Outcome::Failed { class, .. } => ("failed", Some(*class)),
         Outcome::Released { .. } => ("released", None),
     };
-    Content { outcome, class, result: result.cloned() }
+    Content { outcome, class, result: result.cloned(), leads_to: None }
+}
+
+fn leads_to(said: &Said) -> Option<String> {
+    match said {
+        Said::Lead { follow_ups, .. } => Some(follow_ups.sent.clone()),
+        Said::Report { .. } | Said::Throttle { .. } | Said::Heartbeat { .. } | Said::Checkpoint(_) => None,
+    }
 }
