@@ -11,7 +11,7 @@ use tagwerk_engine::command::{Claim, ClaimAnswer};
 use tagwerk_engine::store::Filter;
 
 use super::handout::passes;
-use super::job::Job;
+use super::job::{Job, Lease};
 use super::starts::{Open, open_by};
 use super::{Contradiction, Judged, Model};
 
@@ -112,11 +112,20 @@ impl Model {
             lows.extend(spans.iter().map(|span| span.0).min());
             highs.extend(spans.iter().map(|span| span.1).max());
         }
-        // Where limits and bounds are in use a store may be early: who waits looks once more. It is never late.
+        // Where limits and bounds are in use a store may be early: who waits looks once more. It is never late. What is tried
+        // again alone ends no attempts that are over: then the end of one that holds a slot is what is waited for.
         let may_be_early = !self.capacity.is_unused();
+        let is_over = |told| {
+            let over = self
+                .jobs
+                .values()
+                .filter(|job| job.is_overdue(self.now))
+                .filter_map(|job| job.lease.as_ref());
+            over.map(Lease::ends_at).any(|end| end == told)
+        };
         let is_right = match (told, lows.first(), highs.first()) {
             (None, None, None) => true,
-            (Some(told), None, None) => may_be_early && told >= self.now,
+            (Some(told), None, None) => may_be_early && (told >= self.now || is_over(told)),
             (Some(told), Some(low), Some(high)) => told <= *high && (told >= *low || may_be_early),
             _ => false,
         };
