@@ -92,8 +92,8 @@ impl Fake {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes a job, or finds the one that its key made before. The job's id.
-    #[must_use = "or drop it: the id is the way to the job"]
+    /// Makes a job, or finds the one that its key made before. Returns the job's id.
+    #[expect(clippy::must_use_candidate, reason = "it changes the queue, whoever needs the id")]
     pub fn enqueue(&self, job: NewJob) -> i64 {
         self.state().enqueue(job.into())
     }
