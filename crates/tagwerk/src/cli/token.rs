@@ -175,8 +175,9 @@ fn failed(error: &tagwerk_engine::store::StoreError) -> Failure {
 impl Create {
     fn run(self) -> Result<Exit, Failure> {
         check_name(&self.name)?;
-        check_patterns("--queue", &self.queues)?;
-        check_patterns("--type", &self.types)?;
+        let queue = "letters, digits, '.', '_' and '-', beginning with a letter or digit";
+        check_patterns("--queue", &self.queues, (is_like_a_queue, queue))?;
+        check_patterns("--type", &self.types, (is_like_a_type, "1 to 255 bytes of printable text"))?;
         let now = SystemClock::new().now();
         let in_ms = self.expires_in.map(|time| now.plus_ms(time.ms()));
         let expires_at = in_ms.or(self.expires_at.map(|at| tagwerk_core::Timestamp::from_millis(at.ms())));
@@ -261,11 +262,11 @@ fn check_name(name: &str) -> Result<(), Failure> {
     ))
 }
 
-fn check_patterns(flag: &str, patterns: &[String]) -> Result<(), Failure> {
-    let is_bad = |pattern: &&String| {
-        pattern.is_empty() || pattern.len() > limits::TYPE_MAX_BYTES || pattern.contains(char::is_control)
-    };
-    match patterns.iter().find(is_bad) {
+/// What patterns of one kind are made of, and that in words.
+type Like = (fn(&str) -> bool, &'static str);
+
+fn check_patterns(flag: &str, patterns: &[String], (is_like, words): Like) -> Result<(), Failure> {
+    match patterns.iter().find(|pattern| !is_like(pattern)) {
         None if patterns.len() <= limits::TOKEN_PATTERNS_MAX => Ok(()),
         None => Err(Failure::usage(
             format!("{flag} stands there {} times", patterns.len()),
@@ -273,9 +274,21 @@ fn check_patterns(flag: &str, patterns: &[String]) -> Result<(), Failure> {
         )),
         Some(pattern) => Err(Failure::usage(
             format!("{flag} {pattern:?} can fit no name"),
-            format!("give 1 to {} bytes of printable text", limits::TYPE_MAX_BYTES),
+            format!("give {words}, and * for any"),
         )),
     }
+}
+
+fn is_like_a_type(pattern: &str) -> bool {
+    !pattern.is_empty() && pattern.len() <= limits::TYPE_MAX_BYTES && !pattern.contains(char::is_control)
+}
+
+fn is_like_a_queue(pattern: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-*".contains(&byte);
+    let letters = pattern.bytes().filter(|byte| *byte != b'*').count();
+    letters <= limits::NAME_MAX_BYTES
+        && pattern.bytes().all(is_plain)
+        && pattern.starts_with(|first: char| first == '*' || first.is_ascii_alphanumeric())
 }
 
 fn scopes(row: &TokenRow) -> String {

@@ -234,3 +234,29 @@ fn the_command_line_takes_the_token_from_its_environment() {
     assert!(seen.contains("TAGWERK_JOB_ID") && !seen.contains(&good), "{seen}");
     assert_eq!(with(&server, &good).get("/jobs/1").expect(200)["status"], "completed");
 }
+
+#[test]
+fn a_pattern_that_can_fit_no_name_is_refused() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    create(
+        dir.path(),
+        &["first", "--scope", "read", "--queue", "*", "--queue", "m*.a-1", "--type", "Any Thing*"],
+    );
+    let (long, control) = ("x".repeat(65), "a\nb".to_owned());
+    for args in [
+        ["--queue", "bad name"],
+        ["--queue", ".mail"],
+        ["--queue", ""],
+        ["--queue", &long],
+        ["--queue", "ma\u{fc}l*"],
+        ["--type", ""],
+        ["--type", &control],
+    ] {
+        let output = run(dir.path(), &[&["create", "second", "--scope", "read"], &args[..]].concat());
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {said}");
+        assert!(said.contains("can fit no name") && said.contains("give "), "{args:?}: {said}");
+    }
+    let listed = String::from_utf8(run(dir.path(), &["list"]).stdout).expect("UTF-8");
+    assert!(listed.contains("first") && !listed.contains("second"), "{listed}");
+}
