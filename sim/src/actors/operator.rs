@@ -35,7 +35,7 @@ fn choose(desk: &mut Desk<'_>) -> Option<JobId> {
     }
     let leases = &desk.board.leases;
     let newest = &leases[leases.len().saturating_sub(6)..];
-    if desk.chance.percent(40)
+    if desk.chance.percent(60)
         && let Some((id, ..)) = desk.chance.any(newest)
     {
         return Some(*id);
