@@ -38,6 +38,8 @@ pub struct Report {
     pub store: StoreKind,
     /// Hash over all lines of the trace.
     pub hash: String,
+    /// Whether the world had limits or bounds of queues.
+    pub is_bounded: bool,
     /// What was exercised.
     pub tally: Tally,
     /// What went wrong, if anything did.
@@ -98,13 +100,21 @@ pub fn run(seed: u64, store: StoreKind, echo: Echo) -> Report {
     for (end, n) in ends {
         world.tally.add("jobs by end", end, n);
     }
-    Report { seed, store, hash: world.trace.hash(), tally: world.tally, failure }
+    let is_bounded = world.plan.caps.is_some();
+    Report { seed, store, hash: world.trace.hash(), is_bounded, tally: world.tally, failure }
 }
 
 fn stillborn(seed: u64, store: StoreKind, error: &anyhow::Error) -> Report {
     let what = format!("the world could not be made: {error:#}");
     let failure = Failure { rule: "world".to_owned(), job: None, what, story: Vec::new() };
-    Report { seed, store, hash: String::new(), tally: Tally::default(), failure: Some(failure) }
+    Report {
+        seed,
+        store,
+        hash: String::new(),
+        is_bounded: false,
+        tally: Tally::default(),
+        failure: Some(failure),
+    }
 }
 
 /// Why a run was stopped.
