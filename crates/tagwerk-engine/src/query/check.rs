@@ -196,7 +196,15 @@ fn check_settings(read: &mut dyn Read, checked: &mut Checked) -> StoreResult<()>
         }
         Err(error) => return Err(error),
     }
-    Ok(())
+    match read.tokens() {
+        Ok(_) => Ok(()),
+        Err(StoreError::DamagedRow(why)) => {
+            let detail = format!("{why}; no server starts on it: revoke the token");
+            checked.find("damaged-token", detail);
+            Ok(())
+        }
+        Err(error) => Err(error),
+    }
 }
 
 fn compare(name: &str, of: (&Tally, &Tally), checked: &mut Checked) {

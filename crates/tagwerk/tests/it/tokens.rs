@@ -260,3 +260,44 @@ fn a_pattern_that_can_fit_no_name_is_refused() {
     let listed = String::from_utf8(run(dir.path(), &["list"]).stdout).expect("UTF-8");
     assert!(listed.contains("first") && !listed.contains("second"), "{listed}");
 }
+
+mod needs_sqlite3 {
+    use super::*;
+
+    #[test]
+    fn tokens_that_cannot_be_read_are_told_and_let_nobody_in_who_was_not() {
+        let (mut server, [all, other]) =
+            server_with(Options::default(), [EVERYTHING, &["other", "--scope", "read"]]);
+        let sql = "UPDATE token SET scopes = 'everything' WHERE name = 'other'";
+        let mut shell = std::process::Command::new("sqlite3");
+        let output =
+            shell.args(["-cmd", ".timeout 5000"]).arg(server.file()).arg(sql).output().expect("sqlite3");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        while !server.log().contains("the API tokens cannot be read") {
+            with(&server, &all).get("/stats").expect(200);
+        }
+        // Those that were known go on to count, and nobody else.
+        with(&server, &other).get("/jobs").expect(200);
+        server.client().get("/jobs").problem(401, "unauthorized");
+        assert_eq!(server.log().matches("the API tokens cannot be read").count(), 1, "{}", server.log());
+        // Started anew the server would know none and let everybody in, so it does not start.
+        let (dir, store) = (server.dir().to_owned(), server.store());
+        let said = |args: &[&str], code: i32| {
+            let output = tagwerk(&dir, &[args, &["--store", &store]].concat()).output();
+            let output = output.expect("tagwerk runs");
+            assert_eq!(output.status.code(), Some(code), "{args:?}: {output:?}");
+            format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+        };
+        let found = said(&["check"], 1);
+        assert!(found.contains("damaged-token") && found.contains("\"other\""), "{found}");
+        let listed = said(&["token", "list"], 4);
+        assert!(listed.contains("token \"other\": its scopes cannot be read"), "{listed}");
+        server.kill();
+        let refused = said(&["serve", "--listen", "127.0.0.1:0"], 1);
+        assert!(refused.contains("an API token cannot be read; tagwerk token list says which"), "{refused}");
+        said(&["token", "revoke", "other"], 0);
+        server.start_again();
+        with(&server, &other).get("/jobs").problem(401, "unauthorized");
+        with(&server, &all).get("/stats").expect(200);
+    }
+}

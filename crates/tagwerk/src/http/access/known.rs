@@ -143,7 +143,14 @@ pub(in crate::http) fn refuse_token_in_url(uri: &Uri) -> Result<(), Refused> {
 impl App {
     /// Reads all tokens anew.
     pub(in crate::http) async fn reload_tokens(&self) -> Result<(), Refused> {
-        let tokens = self.read_quietly(|read| read.tokens()).await?;
+        let tokens = self.read_quietly(|read| read.tokens()).await.map_err(|refused| match refused.code() {
+            // Rows are jobs' everywhere else.
+            Some(Code::JobDamaged) => Refused::new(
+                Code::StoreDamaged,
+                "an API token cannot be read; tagwerk token list says which, tagwerk token revoke removes it",
+            ),
+            _ => refused,
+        })?;
         self.known.replace(tokens);
         Ok(())
     }
@@ -151,13 +158,25 @@ impl App {
     /// Keeps on reading them, and tells the store of their use, until the server stops.
     pub(in crate::http) async fn watch_tokens(self: Arc<Self>) {
         let mut stopping = self.stopping.clone();
+        let mut is_failing = false;
         loop {
             tokio::select! {
                 () = tokio::time::sleep(READ_EVERY) => {} // tidy: sleep because tokens are made by other processes, which tell nobody
                 _ = stopping.wait_for(|stopping| *stopping) => return,
             }
-            // While the store cannot be read, nobody can revoke a token in it either.
-            self.reload_tokens().await.ok();
+            // Those that were known go on to count. Without them everybody would be shut out, or everybody let in.
+            match self.reload_tokens().await {
+                Ok(()) => is_failing = false,
+                Err(refused) if !is_failing => {
+                    is_failing = true;
+                    let why = refused.into_problem().detail;
+                    tracing::error!(
+                        why,
+                        "the API tokens cannot be read; what is made or revoked counts when they can be"
+                    );
+                }
+                Err(_) => {}
+            }
             let used = self.known.untold();
             if !used.is_empty() {
                 self.engine.touch_tokens(used);
