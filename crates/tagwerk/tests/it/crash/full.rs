@@ -100,8 +100,7 @@ mod needs_tmpfs {
         let rounds = setting::<u32>("TAGWERK_CRASH_ROUNDS", 8).div_ceil(4).max(2);
         let seed = seed();
         eprintln!("{rounds} rounds, TAGWERK_CRASH_SEED={seed}");
-        // What the rounds before have stored stays: with the same room for many of them freeing some would not be enough.
-        let disk = Disk::new(&format!("{}m", 40 + 8 * rounds));
+        let disk = Disk::new("48m");
         let mut server = Server::with(Options::default().store(&disk.file("tagwerk.db")));
         crate::crash::roles::prepare(&server);
         let shared =
