@@ -6,7 +6,8 @@ use std::str::FromStr;
 
 use reqwest::Url;
 
-/// Where the server is: `http://HOST:PORT`, with or without a path in front of all calls, or `unix:PATH` for a socket.
+/// Where the server is: `http://HOST:PORT` or `https://…`, with or without a path in front of all calls, or `unix:PATH` for a
+/// socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address {
     /// What stands before the path of every call, without a slash at its end.
@@ -17,11 +18,10 @@ pub struct Address {
 /// Why a text is not the address of a server.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AddressError {
-    /// This client has no TLS.
-    #[error("`{0}`: https is not supported; use http on this machine, or a tunnel (ssh -L) to another one")]
-    Https(String),
     /// Another scheme, or none.
-    #[error("`{0}` is not an address: write http://HOST:PORT such as http://127.0.0.1:7070, or unix:PATH")]
+    #[error(
+        "`{0}` is not an address: write http://HOST:PORT such as http://127.0.0.1:7070, https://HOST:PORT, or unix:PATH"
+    )]
     Scheme(String),
     /// Not a URL.
     #[error("`{text}` is not an address ({why}): write http://HOST:PORT such as http://127.0.0.1:7070")]
@@ -43,6 +43,12 @@ impl Address {
     /// The URL of a call. `path` begins with a slash and is percent-encoded.
     pub(crate) fn url(&self, path: &str) -> String {
         format!("{}{path}", self.base)
+    }
+
+    /// Whether the connection is encrypted.
+    #[must_use]
+    pub fn is_encrypted(&self) -> bool {
+        self.base.starts_with("https:")
     }
 
     /// The socket, for a server that listens on one.
@@ -87,8 +93,9 @@ impl FromStr for Address {
             return Err(AddressError::Surplus);
         }
         match url.scheme() {
-            "http" => Ok(Self { base: url.as_str().trim_end_matches('/').to_owned(), socket: None }),
-            "https" => Err(AddressError::Https(text.to_owned())),
+            "http" | "https" => {
+                Ok(Self { base: url.as_str().trim_end_matches('/').to_owned(), socket: None })
+            }
             _ => Err(AddressError::Scheme(text.to_owned())),
         }
     }
@@ -109,6 +116,7 @@ mod tests {
             ("http://127.0.0.1:7070/", "http://127.0.0.1:7070/jobs"),
             ("http://[::1]:7070", "http://[::1]:7070/jobs"),
             ("HTTP://LOCALHOST", "http://localhost/jobs"),
+            ("https://host:7070", "https://host:7070/jobs"),
             ("http://host/queue/", "http://host/queue/jobs"),
             ("unix:/run/tagwerk.sock", "http://localhost/jobs"),
         ] {
@@ -117,12 +125,14 @@ mod tests {
         let socket = read("unix:///run/tagwerk.sock").unwrap();
         assert_eq!(socket.socket(), Some(Path::new("/run/tagwerk.sock")));
         assert_eq!(socket.to_string(), "unix:/run/tagwerk.sock");
+        for (text, encrypted) in [("HTTPS://host", true), ("http://https", false), ("unix:/https:", false)] {
+            assert_eq!(read(text).unwrap().is_encrypted(), encrypted, "{text}");
+        }
         assert_eq!(read("http://127.0.0.1:7070/").unwrap().to_string(), "http://127.0.0.1:7070");
     }
 
     #[test]
     fn what_is_no_address_says_what_to_write() {
-        assert!(matches!(read("https://example.org"), Err(AddressError::Https(_))));
         for text in ["", "localhost:7070", "127.0.0.1", "ftp://host", "sqlite:tagwerk.db"] {
             assert!(matches!(read(text), Err(AddressError::Scheme(_))), "{text}");
         }

@@ -1,5 +1,6 @@
 //! The client: how a call is sent, repeated and its answer read.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
@@ -10,6 +11,7 @@ use tagwerk_api::problem::Problem;
 use crate::answer::{header, retry_after};
 use crate::call::{Call, Repeat};
 use crate::error::innermost;
+use crate::trust::{self, objection};
 use crate::{Address, AddressError, Answer, Error, Retries};
 
 /// What the client calls itself in `User-Agent`.
@@ -38,6 +40,7 @@ pub struct ClientBuilder {
     timeout: Duration,
     connect_timeout: Duration,
     token: Option<Token>,
+    authorities: Option<PathBuf>,
 }
 
 /// An API token. Shown nowhere.
@@ -55,6 +58,14 @@ impl ClientBuilder {
     #[must_use]
     pub fn token(mut self, token: impl Into<String>) -> Self {
         self.token = Some(Token(token.into()));
+        self
+    }
+
+    /// The file (PEM) with the certificates of those who may vouch for a server at `https://`, and nobody else. Default: those
+    /// that this system trusts.
+    #[must_use]
+    pub fn ca_file(mut self, file: impl Into<PathBuf>) -> Self {
+        self.authorities = Some(file.into());
         self
     }
 
@@ -79,9 +90,10 @@ impl ClientBuilder {
         self
     }
 
-    /// The client. Fails only if this machine cannot make one.
+    /// The client. Fails only if this machine cannot make one, or the token or the authorities are none.
     pub fn build(self) -> Result<Client, Error> {
         let mut http = reqwest::Client::builder()
+            .tls_backend_preconfigured(trust::config(&self.address, self.authorities.as_deref())?)
             .user_agent(USER_AGENT)
             .no_proxy()
             .redirect(Policy::none())
@@ -106,7 +118,7 @@ impl ClientBuilder {
 }
 
 impl Client {
-    /// A client of the server at `http://HOST:PORT` or `unix:PATH`, with the default settings.
+    /// A client of the server at `http://HOST:PORT`, `https://HOST:PORT` or `unix:PATH`, with the default settings.
     pub fn new(address: &str) -> Result<Self, NewClientError> {
         Ok(Self::builder(address.parse()?).build()?)
     }
@@ -120,6 +132,7 @@ impl Client {
             timeout: Duration::from_secs(30),
             connect_timeout: Duration::from_secs(5),
             token: None,
+            authorities: None,
         }
     }
 
@@ -218,11 +231,14 @@ impl Client {
 
     pub(crate) fn failed(&self, source: reqwest::Error, after: Duration) -> Error {
         let address = self.address.to_string();
+        let objection = objection(&source);
         let why = innermost(&source);
         let (is_connect, is_timeout) = (source.is_connect(), source.is_timeout());
         // The URL may hold keys and subjects, which belong into no log.
         let source = Box::new(source.without_url());
-        if is_connect {
+        if let Some(why) = objection.filter(|_| is_connect) {
+            Error::Untrusted { address, why, source }
+        } else if is_connect {
             Error::Connect { address, why, source }
         } else if is_timeout {
             Error::Timeout { address, after }

@@ -17,6 +17,19 @@ pub enum Error {
         /// The whole chain.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// Nothing was sent: whoever answers there cannot prove to be the server, or does not speak TLS.
+    #[error("no secure connection to {address}: {why}")]
+    Untrusted {
+        /// Where it was sought.
+        address: String,
+        /// What is wrong with it.
+        why: String,
+        /// The whole chain.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The certificates of authorities that were named cannot be used, or there are none. Nothing was sent.
+    #[error("{0}")]
+    Authorities(String),
     /// No answer came in time. The call may have been done or not: repeat it only if it is one that may be repeated.
     #[error("no answer from {address} within {} s; it may have been done or not", .after.as_secs_f64())]
     Timeout {
@@ -119,7 +132,11 @@ impl Error {
     pub const fn is_unreachable(&self) -> bool {
         matches!(
             self,
-            Self::Connect { .. } | Self::Timeout { .. } | Self::Broken { .. } | Self::BadAnswer { .. }
+            Self::Connect { .. }
+                | Self::Untrusted { .. }
+                | Self::Timeout { .. }
+                | Self::Broken { .. }
+                | Self::BadAnswer { .. }
         )
     }
 }

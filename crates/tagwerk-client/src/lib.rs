@@ -47,11 +47,13 @@
 //!   one to each job), a claim with a `request_id`, a report with its lease; any other call only when it certainly was not done,
 //!   because no connection was made or the server says so. Waits grow up to a bound and respect `Retry-After` (see [`Retries`]).
 //! - A stream of jobs ([`Client::stream_jobs`]) is never repeated by itself: its answers say what is in.
-//! - It looks at no clock and no environment: no proxy settings are read, no redirect is followed. Timers are `tokio`'s; the one
+//! - It looks at no clock and no environment (but where `SSL_CERT_FILE` moves the system's authorities): no proxy settings are read, no redirect is followed. Timers are `tokio`'s; the one
 //!   randomness is that of the standard library's hash maps, for names that keep processes apart.
 //! - An API token ([`ClientBuilder::token`]) goes into a header of every call and into no error or debug text.
 //!
-//! Deliberately absent: TLS, threads and signals, the effect journal (to come with the server's).
+//! - A server at `https://` must have a certificate that an authority of the system vouches for, or one of [`ClientBuilder::ca_file`].
+//!
+//! Deliberately absent: a switch to trust anybody, threads and signals, the effect journal (to come with the server's).
 
 mod address;
 mod answer;
@@ -66,6 +68,7 @@ mod retries;
 mod server;
 mod stream;
 mod task;
+mod trust;
 mod work;
 mod worker;
 

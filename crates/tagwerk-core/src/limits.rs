@@ -278,6 +278,14 @@ pub const FILES_RESERVED: usize = 128;
 pub const HEAD_READ_MS: i64 = 95 * SECOND_MS;
 /// A connection that has sent no request after this is closed, since nothing else ends one that says nothing at all.
 pub const FIRST_REQUEST_MS: i64 = 30 * SECOND_MS;
+/// How long the handshake of TLS may take: some round trips over a bad line, and no longer, since until then nobody knows who
+/// it is.
+pub const HANDSHAKE_MS: i64 = 10 * SECOND_MS;
+/// Handshakes under way at the same time; further connections are closed at once. Enough for all workers of a site that come
+/// back together, and few enough that those who open connections and say nothing never take the places of those who are in.
+pub const HANDSHAKES_MAX: usize = 2_000;
+/// A file of certificates or a key: a long chain has some 10 KiB. More is another file, named by mistake.
+pub const TLS_FILE_MAX_BYTES: usize = MIB;
 /// Head of a request: every cookie and trace header fits; each connection may hold this much.
 pub const HEAD_MAX_BYTES: usize = 64 * KIB;
 /// Longest pause within a body: otherwise a client that has died in the middle would keep its share of the memory.

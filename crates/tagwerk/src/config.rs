@@ -16,6 +16,7 @@ use tagwerk_api::door::DoorLimits;
 use tagwerk_core::{Priority, limits};
 use tagwerk_engine::settings::Settings;
 
+use crate::serve::TlsFiles;
 pub(crate) use address::{Listen, StoreUrl};
 use keys::{KEYS, Key};
 use value::Raw;
@@ -24,10 +25,17 @@ pub(crate) use value::duration_ms;
 /// The file that is read if no other is named and it is there.
 const DEFAULT_FILE: &str = "tagwerk.toml";
 
-/// Variables that begin like ours and are not settings of the server: the client's address and token, the file's name, the facts
+/// Variables that begin like ours and are not settings of the server: the client's address, token and authorities, the file's name, the facts
 /// that `tagwerk work` hands to its command, and what Kubernetes and Docker set beside a service called `tagwerk`.
-const OTHER_VARIABLES: &[&str] =
-    &["TAGWERK_URL", "TAGWERK_TOKEN", "TAGWERK_CONFIG", "TAGWERK_JOB_", "TAGWERK_SERVICE_", "TAGWERK_PORT"];
+const OTHER_VARIABLES: &[&str] = &[
+    "TAGWERK_URL",
+    "TAGWERK_TOKEN",
+    "TAGWERK_CA_FILE",
+    "TAGWERK_CONFIG",
+    "TAGWERK_JOB_",
+    "TAGWERK_SERVICE_",
+    "TAGWERK_PORT",
+];
 
 /// The flags of every command that reads the configuration.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -105,6 +113,10 @@ pub(crate) struct Config {
     pub(crate) log: LogLevel,
     /// Host names besides the loopback ones that requests may be addressed to, in lower case.
     pub(crate) hosts: Vec<String>,
+    /// Certificate and key.
+    pub(crate) tls: TlsFiles,
+    /// Whether it may listen beyond loopback without them.
+    pub(crate) plain_http: bool,
     /// Largest payload in bytes.
     pub(crate) payload_max_bytes: usize,
     /// The engine's part.
@@ -119,6 +131,8 @@ impl Default for Config {
             store: StoreUrl::default(),
             log: LogLevel::Info,
             hosts: Vec::new(),
+            tls: TlsFiles::default(),
+            plain_http: false,
             payload_max_bytes: limits::PAYLOAD_MAX_BYTES,
             engine: Settings::default(),
             sources: Vec::new(),

@@ -7,7 +7,7 @@
 //!
 //! Who may do what with which jobs, once there are API tokens, stands in [`access`].
 //!
-//! Deliberately absent: CORS (no page of another origin has business here), compression, TLS (a reverse proxy's).
+//! Deliberately absent: CORS (no page of another origin has business here), compression.
 
 mod access;
 mod ask;
@@ -45,7 +45,7 @@ use crate::metrics::Metrics;
 
 pub(crate) use access::Leaseless;
 pub(crate) use ask::{Caller, Connection};
-pub(crate) use gate::Gate;
+pub(crate) use gate::{Callers, Gate};
 
 /// What the server is made of, as it is handed in.
 pub(crate) struct Parts {
@@ -59,6 +59,8 @@ pub(crate) struct Parts {
     pub(crate) metrics: Arc<Metrics>,
     /// Host names besides the loopback ones, in lower case.
     pub(crate) hosts: Vec<String>,
+    /// Who may call while there are no tokens.
+    pub(crate) callers: Callers,
     /// Whether callers with a token may report without a lease.
     pub(crate) leaseless: Leaseless,
     /// Turns true when the server is told to stop.

@@ -6,6 +6,8 @@
 //! refused, reports are still taken; requests that are under way get their answer (10 s at most), then the committer
 //! finishes what it has and the store is closed. A second signal skips the waiting, never the committer.
 //!
+//! SIGHUP reads the TLS certificate anew, where there is one.
+//!
 //! # Exit codes
 //!
 //! | code | meaning |
@@ -19,7 +21,9 @@
 
 mod connection;
 mod listen;
+mod reach;
 mod socket;
+mod tls;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,12 +42,15 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use crate::config::{Config, LogLevel, StoreUrl};
+use crate::config::{Config, Listen, LogLevel, StoreUrl};
 use crate::http::{Gate, Leaseless, Parts};
 use crate::metrics::Metrics;
 use crate::system::{self, SystemClock, SystemEntropy};
 use connection::Connections;
 use listen::{ListenError, Listener};
+use tls::{Tls, TlsError};
+
+pub(crate) use tls::TlsFiles;
 
 /// How long the process waits for threads that still read, after everything has been answered and stored.
 const LAST_WORDS: Duration = Duration::from_secs(1);
@@ -51,13 +58,12 @@ const LAST_WORDS: Duration = Duration::from_secs(1);
 /// Why the server did not start, by its exit code.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum StartError {
-    /// It would have to listen where others than programs of this machine can reach it.
-    #[error(
-        "refusing to listen on {0}: beyond loopback every caller needs an API token and a connection that nobody can \
-         read (TLS), which this version does not have. Listen on 127.0.0.1, [::1] or unix:PATH, make tokens \
-         (tagwerk token create), and put a proxy with TLS in front"
-    )]
-    NotLocal(String),
+    /// It would have to listen where others can reach it, unprotected.
+    #[error(transparent)]
+    Open(#[from] reach::OpenToOthers),
+    /// The certificate or its key is not usable.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     /// A store that this version does not have.
     #[error("{0}: PostgreSQL is not in this version; use sqlite:FILE")]
     NoSuchStore(String),
@@ -73,7 +79,7 @@ impl StartError {
     /// The exit code of the table above.
     pub(crate) const fn code(&self) -> u8 {
         match self {
-            Self::NotLocal(_) | Self::NoSuchStore(_) => 2,
+            Self::Open(_) | Self::Tls(_) | Self::NoSuchStore(_) => 2,
             Self::Store(OpenError::InUse { .. }) => 3,
             Self::Store(_) => 4,
             Self::Listen(_) => 5,
@@ -102,13 +108,14 @@ fn log_to_stderr(level: LogLevel) {
 }
 
 fn start(config: Config) -> anyhow::Result<()> {
-    if !config.listen.is_local() {
-        return Err(StartError::NotLocal(config.listen.to_string()).into());
-    }
+    let callers = reach::callers(&config).map_err(StartError::from)?;
     let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
     let entropy: Arc<dyn Entropy> =
         Arc::new(SystemEntropy::new().context("the operating system gives no randomness")?);
+    let (stop, stopping) = watch::channel(false);
+    let tls = tls(&config, (&clock, &stopping))?;
     let store = open(&config.store, &*clock, &*entropy)?;
+    reach::require_tokens(callers, &config, &store)?;
     let door = Door::new(config.door_limits());
     let may_lack = config.is_set("require_lease") && config.engine.lease_token == LeaseToken::Optional;
     let leaseless = if may_lack { Leaseless::SameToken } else { Leaseless::Refused };
@@ -124,25 +131,41 @@ fn start(config: Config) -> anyhow::Result<()> {
         let listener = Listener::bind(&config.listen).map_err(StartError::from)?;
         let (engine, thread) = Engine::start(Box::new(store), ports, config.engine)
             .context("the engine could not be started")?;
-        let (stop, stopping) = watch::channel(false);
         let gate = Gate::new(Parts {
             engine: engine.clone(),
             door,
             clock,
             metrics: Arc::clone(&metrics),
-            hosts: config.hosts,
+            hosts: reach::hosts(&config.listen, config.hosts),
+            callers,
             leaseless,
             stopping,
         });
         gate.prepare().await?;
-        let connections = Connections::new(gate, metrics, system::raise_file_limit());
+        if let Some(tls) = &tls {
+            tls.renew_on_hangup().context("signals cannot be received")?;
+        }
+        let scheme = if tls.is_some() { "https" } else { "http" };
+        let connections = Connections::new((gate, tls), metrics, system::raise_file_limit());
         let mut committer = tokio::task::spawn_blocking(move || thread.join());
-        serve(listener, connections, (&engine, &stop, &mut committer)).await?;
+        serve((listener, scheme), connections, (&engine, &stop, &mut committer)).await?;
         end(engine, committer).await
     });
     // A read that is still under way has nobody left to answer.
     runtime.shutdown_timeout(LAST_WORDS);
     ended
+}
+
+/// What connections are encrypted with, if they are.
+fn tls(
+    config: &Config,
+    (clock, stopping): (&Arc<dyn Clock>, &watch::Receiver<bool>),
+) -> Result<Option<Arc<Tls>>, StartError> {
+    let tls = Tls::load(&config.tls, Arc::clone(clock), stopping.clone())?;
+    match (&tls, &config.listen) {
+        (Some(_), Listen::Unix(_)) => Err(TlsError::Socket.into()),
+        _ => Ok(tls),
+    }
 }
 
 /// Opens the store that the configuration names.
@@ -164,14 +187,14 @@ fn open(url: &StoreUrl, clock: &dyn Clock, entropy: &dyn Entropy) -> anyhow::Res
 
 /// Accepts connections until a signal comes, then lets what is under way end.
 async fn serve(
-    listener: Listener,
+    (listener, scheme): (Listener, &str),
     connections: Connections,
     engine: (&Engine, &watch::Sender<bool>, &mut Committer),
 ) -> anyhow::Result<()> {
     let (engine, stop, committer) = engine;
     let mut signals = Signals::new()?;
     let open = GracefulShutdown::new();
-    announce(&listener);
+    announce(&listener.shown(scheme));
     tokio::select! {
         () = connections.accept(&listener, &open) => {}
         name = signals.next() => tracing::info!(signal = name, "stopping: no new work, finishing what is under way"),
@@ -194,11 +217,11 @@ async fn serve(
 }
 
 /// Says on stdout where the server listens. Whoever started it may not be reading, and that is no reason to stop.
-fn announce(listener: &Listener) {
+fn announce(address: &str) {
     use std::io::Write as _;
     let mut stdout = std::io::stdout().lock();
-    drop(writeln!(stdout, "listening on {}", listener.shown()).and_then(|()| stdout.flush()));
-    tracing::info!(address = listener.shown(), "listening");
+    drop(writeln!(stdout, "listening on {address}").and_then(|()| stdout.flush()));
+    tracing::info!(address, "listening");
 }
 
 /// The committer's thread, awaited.

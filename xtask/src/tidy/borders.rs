@@ -43,6 +43,8 @@ const BORDERS: &[Border] = &[
         may_see: Sight::Only(&[
             "hyper",
             "reqwest",
+            "rustls",
+            "rustls-native-certs",
             "serde",
             "serde_json",
             "tagwerk-api",

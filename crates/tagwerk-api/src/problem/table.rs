@@ -93,6 +93,8 @@ codes! {
         "The request did not arrive in time; nothing was done. Send it again.";
     UnknownHost = "unknown-host" 421 never "Unknown host",
         "Use 127.0.0.1, [::1] or localhost, or list the name in server.hosts.";
+    TlsRequired = "tls-required" 400 never "HTTP without TLS",
+        "This port speaks TLS only: use https://. What came with this request, a token too, went over the network in the clear; if others may have read it, revoke the token.";
     CrossOrigin = "cross-origin" 403 never "Request from a foreign page",
         "Browsers may change things only from the server's own pages; call the API from a server or a script.";
     ProxiedWithoutToken = "proxied-without-token" 403 never "Behind a proxy without tokens",

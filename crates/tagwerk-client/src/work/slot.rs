@@ -118,7 +118,7 @@ async fn ask(
 
 /// Whether asking again would get the same answer: the request itself is refused.
 fn is_final(error: &Error) -> bool {
-    matches!(error, Error::BadToken | Error::Request(_))
+    matches!(error, Error::BadToken | Error::Request(_) | Error::Authorities(_))
         || error.problem().is_some_and(|problem| !problem.retryable && problem.status < 500)
 }
 

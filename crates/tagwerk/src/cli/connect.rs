@@ -1,5 +1,6 @@
 //! The server that a command speaks to.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use tagwerk_client::{Address, Client, ClientBuilder, Retries};
@@ -20,15 +21,25 @@ pub(crate) const TOKEN_VARIABLE: &str = "TAGWERK_TOKEN";
 /// The flags of every command that speaks to a server.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Remote {
-    /// The server: http://HOST:PORT or unix:PATH
+    /// The server: http://HOST:PORT, https://HOST:PORT or unix:PATH
     #[arg(long, value_name = "URL", env = "TAGWERK_URL", hide_env_values = true, default_value = DEFAULT_URL, value_parser = address)]
     pub(crate) url: Address,
     /// The API token, if the server wants one; better given by the environment, where other users cannot see it
     #[arg(long, value_name = "TOKEN", env = TOKEN_VARIABLE, hide_env_values = true)]
     pub(crate) token: Option<Secret>,
+    #[command(flatten)]
+    pub(crate) trust: Trust,
     /// Print JSON, exactly as the server sends it, instead of a table
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Who may vouch for the server.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Trust {
+    /// For https: the file (PEM) with the authority of the server's certificate; default: those that the system trusts
+    #[arg(long, value_name = "FILE", env = "TAGWERK_CA_FILE", hide_env_values = true)]
+    ca_file: Option<PathBuf>,
 }
 
 /// What nothing shows.
@@ -47,9 +58,12 @@ impl From<&str> for Secret {
     }
 }
 
-/// A client of this server with this token. An empty one counts as none.
-pub(crate) fn builder(url: Address, token: Option<&Secret>) -> ClientBuilder {
-    let builder = Client::builder(url);
+/// A client of this server with this token. An empty one counts as none, as does an empty file name.
+pub(crate) fn builder(url: Address, (token, trust): (Option<&Secret>, &Trust)) -> ClientBuilder {
+    let mut builder = Client::builder(url);
+    if let Some(file) = trust.ca_file.as_ref().filter(|file| !file.as_os_str().is_empty()) {
+        builder = builder.ca_file(file);
+    }
     match token {
         Some(Secret(token)) if !token.is_empty() => builder.token(token),
         _ => builder,
@@ -69,7 +83,7 @@ impl Remote {
 
     /// A client to be set up further.
     pub(crate) fn builder(&self) -> ClientBuilder {
-        builder(self.url.clone(), self.token.as_ref())
+        builder(self.url.clone(), (self.token.as_ref(), &self.trust))
     }
 }
 

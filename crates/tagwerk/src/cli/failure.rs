@@ -98,6 +98,11 @@ impl From<&Error> for Told {
                 Exit::Unreachable,
                 "start one with `tagwerk serve`, or name it with --url or TAGWERK_URL".to_owned(),
             ),
+            Error::Untrusted { .. } => (
+                Exit::Unreachable,
+                "name the authority of its certificate with --ca-file or TAGWERK_CA_FILE, or correct --url"
+                    .to_owned(),
+            ),
             Error::Timeout { .. } | Error::Broken { .. } => {
                 (Exit::Unreachable, "look with `tagwerk jobs list` before you repeat it".to_owned())
             }
@@ -106,6 +111,9 @@ impl From<&Error> for Told {
                 "check --url or TAGWERK_URL: a server of another kind or version listens there".to_owned(),
             ),
             Error::Problem { problem, .. } => (Exit::Refused, advice(problem)),
+            Error::Authorities(_) => {
+                (Exit::Usage, "give a PEM file with --ca-file or TAGWERK_CA_FILE".to_owned())
+            }
             Error::Request(_) | Error::BadToken => (Exit::Usage, String::new()),
         };
         let message = error.problem().map_or_else(|| error.to_string(), problem_text);

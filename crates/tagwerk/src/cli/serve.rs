@@ -10,7 +10,7 @@ use crate::serve::StartError;
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Settings come from the file, then TAGWERK_… variables, then flags; the last one wins.
-Prints `listening on http://ADDRESS` (or `listening on unix:PATH`) when it is ready. Ends on SIGTERM or SIGINT after it has answered what it was asked.
+Prints `listening on http://ADDRESS` (https with TLS, or `listening on unix:PATH`) when it is ready. Ends on SIGTERM or SIGINT after it has answered what it was asked. With TLS, SIGHUP reads certificate and key anew.
 
 Exit codes:
   0  ended as it was told
@@ -23,7 +23,8 @@ Exit codes:
 Examples:
   tagwerk serve
   tagwerk serve --store sqlite:data/tagwerk.db --listen 127.0.0.1:7071
-  tagwerk serve --set max_retries=5 --set retention.completed=30d"
+  tagwerk serve --set max_retries=5 --set retention.completed=30d
+  tagwerk serve --listen 0.0.0.0:7070 --tls-cert cert.pem --tls-key key.pem --set server.hosts=jobs.example"
 )]
 pub(crate) struct Serve {
     #[command(flatten)]
@@ -31,6 +32,12 @@ pub(crate) struct Serve {
     /// Where to listen: ADDRESS:PORT (port 0 = any free one) or unix:PATH
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<String>,
+    /// Speak TLS: the certificate's file (PEM), the server's own first
+    #[arg(long, value_name = "FILE")]
+    tls_cert: Option<String>,
+    /// The private key's file (PEM)
+    #[arg(long, value_name = "FILE")]
+    tls_key: Option<String>,
 }
 
 /// Print the settings.
@@ -43,7 +50,12 @@ pub(crate) struct ShowConfig {
 impl Serve {
     /// The command.
     pub(crate) fn run(self) -> Result<Exit, Failure> {
-        let config = Config::load(&self.config, &[("listen", "--listen", self.listen)])?;
+        let flags = [
+            ("listen", "--listen", self.listen),
+            ("server.tls.cert", "--tls-cert", self.tls_cert),
+            ("server.tls.key", "--tls-key", self.tls_key),
+        ];
+        let config = Config::load(&self.config, &flags)?;
         match crate::serve::run(config) {
             Ok(()) => Ok(Exit::Done),
             Err(error) => {

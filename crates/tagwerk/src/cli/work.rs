@@ -33,7 +33,7 @@ use tagwerk_client::{Address, Client, Retries};
 use tagwerk_core::limits;
 use tokio::task::JoinSet;
 
-use super::connect::{DEFAULT_URL, Secret, TOKEN_VARIABLE, builder};
+use super::connect::{DEFAULT_URL, Secret, TOKEN_VARIABLE, Trust, builder};
 use super::exit::Exit;
 use super::failure::Failure;
 use super::values::seconds;
@@ -97,12 +97,14 @@ pub(crate) struct Work {
     /// What the worker calls itself; default: host name and process id
     #[arg(long, value_name = "NAME")]
     worker_id: Option<String>,
-    /// The server: http://HOST:PORT or unix:PATH
+    /// The server: http://HOST:PORT, https://HOST:PORT or unix:PATH
     #[arg(long, value_name = "URL", env = "TAGWERK_URL", hide_env_values = true, default_value = DEFAULT_URL, value_parser = super::connect::address)]
     url: Address,
     /// The API token, if the server wants one; better given by the environment. The command does not get it
     #[arg(long, value_name = "TOKEN", env = TOKEN_VARIABLE, hide_env_values = true)]
     token: Option<Secret>,
+    #[command(flatten)]
+    trust: Trust,
     /// Make the line about each job JSON
     #[arg(long)]
     json: bool,
@@ -142,7 +144,8 @@ impl Work {
     /// A client that leaves repetitions to the loops here, which know when they make no sense any more.
     fn client(&self) -> Result<Client, Failure> {
         let timeout = std::time::Duration::from_secs(10);
-        Ok(builder(self.url.clone(), self.token.as_ref()).retries(Retries::NONE).timeout(timeout).build()?)
+        let builder = builder(self.url.clone(), (self.token.as_ref(), &self.trust));
+        Ok(builder.retries(Retries::NONE).timeout(timeout).build()?)
     }
 
     /// What the worker calls itself.

@@ -1,6 +1,7 @@
 //! Every key there is, in one table: its name, what it is for, how it is read and shown.
 
 use std::net::Ipv6Addr;
+use std::path::{Path, PathBuf};
 
 use tagwerk_core::limits;
 use tagwerk_core::retry::Jitter;
@@ -55,6 +56,15 @@ fn keep(raw: &Raw) -> Result<Option<i64>, String> {
     }
 }
 
+/// A file; an empty name is none.
+fn file(path: &str) -> Option<PathBuf> {
+    (!path.is_empty()).then(|| PathBuf::from(path))
+}
+
+fn named(path: Option<&Path>) -> String {
+    quoted(path.unwrap_or_else(|| Path::new("")).display())
+}
+
 /// Whether a request can name this host. Its port is left aside before it is compared, so one with a port would never match.
 fn is_host(host: &str) -> bool {
     let name = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
@@ -68,7 +78,7 @@ fn is_host(host: &str) -> bool {
 pub(super) const KEYS: &[Key] = &[
     Key {
         name: "listen",
-        about: "Where to listen: ADDRESS:PORT (port 0: any free one) or unix:PATH. Loopback only in this version.",
+        about: "Where to listen: ADDRESS:PORT (port 0: any free one) or unix:PATH. Beyond loopback: with TLS and API tokens.",
         set: |config, raw| raw.text().and_then(Listen::read).map(|listen| config.listen = listen),
         get: |config| quoted(&config.listen),
     },
@@ -96,6 +106,24 @@ pub(super) const KEYS: &[Key] = &[
             Ok(())
         },
         get: |config| format!("{:?}", config.hosts),
+    },
+    Key {
+        name: "server.tls.cert",
+        about: "File with the TLS certificate (PEM), the server's own first; \"\": no TLS. Read anew at SIGHUP.",
+        set: |config, raw| raw.text().map(|path| config.tls.cert = file(path)),
+        get: |config| named(config.tls.cert.as_deref()),
+    },
+    Key {
+        name: "server.tls.key",
+        about: "File with its private key (PEM).",
+        set: |config, raw| raw.text().map(|path| config.tls.key = file(path)),
+        get: |config| named(config.tls.key.as_deref()),
+    },
+    Key {
+        name: "server.plain_http",
+        about: "Whether it may listen beyond loopback without TLS: where nobody else can read the way to here.",
+        set: |config, raw| raw.flag().map(|plain| config.plain_http = plain),
+        get: |config| config.plain_http.to_string(),
     },
     Key {
         name: "max_retries",

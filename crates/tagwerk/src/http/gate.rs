@@ -32,6 +32,15 @@ use super::{App, Parts, router};
 /// Host names by which a program on the same machine calls it.
 const LOCAL_HOSTS: [&str; 3] = ["127.0.0.1", "[::1]", "localhost"];
 
+/// Who may call a server without API tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Callers {
+    /// Programs on this machine, directly: nobody else reaches it.
+    Local,
+    /// Nobody: it listens beyond loopback, and its last token was revoked.
+    Holders,
+}
+
 /// The whole interface: guards, routes, and what every answer carries.
 #[derive(Clone)]
 pub(crate) struct Gate {
@@ -39,14 +48,17 @@ pub(crate) struct Gate {
     open: Router,
     guarded: Router,
     hosts: Arc<[String]>,
+    callers: Callers,
 }
 
 impl Gate {
     /// The interface of a server made of these parts.
     pub(crate) fn new(mut parts: Parts) -> Self {
         let hosts = std::mem::take(&mut parts.hosts).into();
+        let callers = parts.callers;
         let app = Arc::new(App::new(parts));
-        Self { open: router::open(Arc::clone(&app)), guarded: router::guarded(Arc::clone(&app)), app, hosts }
+        let (open, guarded) = (router::open(Arc::clone(&app)), router::guarded(Arc::clone(&app)));
+        Self { app, open, guarded, hosts, callers }
     }
 
     /// Reads what handlers keep in memory. To be called before the first request.
@@ -88,7 +100,7 @@ impl Gate {
         let (headers, uri, known) = (request.headers(), request.uri(), &self.app.known);
         admit(&self.hosts, request)?;
         refuse_token_in_url(uri)?;
-        if known.is_empty() {
+        if known.is_empty() && self.callers == Callers::Local {
             direct(headers)?;
             return Ok(Rights::ALL);
         }

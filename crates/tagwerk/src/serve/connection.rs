@@ -1,4 +1,4 @@
-//! Connections: how many, how patient with each, and what they speak (HTTP/1.1, and HTTP/2 without TLS).
+//! Connections: how many, how patient with each, and what they speak (HTTP/1.1 and HTTP/2, with TLS or without).
 
 use std::convert::Infallible;
 use std::io;
@@ -13,12 +13,14 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use tagwerk_core::limits;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::listen::Listener;
 use super::socket::{PatientSocket, Socket};
+use super::tls::Tls;
 use crate::http::{Caller, Gate};
-use crate::metrics::{Connected, Metrics};
+use crate::metrics::Metrics;
 
 /// How long to wait after the system has refused a connection, usually for want of file descriptors.
 const AFTER_REFUSAL: Duration = Duration::from_millis(100);
@@ -32,19 +34,24 @@ pub(super) const fn patience(ms: i64) -> Duration {
 pub(super) struct Connections {
     gate: Gate,
     metrics: Arc<Metrics>,
+    tls: Option<Arc<Tls>>,
     builder: auto::Builder<TokioExecutor>,
     free: Arc<Semaphore>,
 }
 
 impl Connections {
     /// Connections to this interface, as many as the limit and the file descriptors allow.
-    pub(super) fn new(gate: Gate, metrics: Arc<Metrics>, files: Option<u64>) -> Self {
+    pub(super) fn new(
+        (gate, tls): (Gate, Option<Arc<Tls>>),
+        metrics: Arc<Metrics>,
+        files: Option<u64>,
+    ) -> Self {
         let files = files.and_then(|files| usize::try_from(files).ok()).unwrap_or(usize::MAX);
         let most = files.saturating_sub(limits::FILES_RESERVED).clamp(1, limits::CONNECTIONS_MAX);
         if most < limits::CONNECTIONS_MAX {
             tracing::info!(connections = most, "the limit of open files allows fewer connections than usual");
         }
-        Self { gate, metrics, builder: builder(), free: Arc::new(Semaphore::new(most)) }
+        Self { gate, metrics, tls, builder: builder(), free: Arc::new(Semaphore::new(most)) }
     }
 
     /// Accepts connections for ever. When as many are open as may be, further ones wait in the system's queue.
@@ -70,36 +77,53 @@ impl Connections {
 
     fn serve(&self, socket: Socket, place: OwnedSemaphorePermit, watcher: Watcher) {
         let held = (place, self.metrics.connected());
-        let builder = self.builder.clone();
-        tokio::spawn(converse(self.gate.clone(), builder, (Arc::new(socket), watcher, held)));
+        let speech = Speech { gate: self.gate.clone(), builder: self.builder.clone(), watcher };
+        let (socket, tls) = (Arc::new(socket), self.tls.clone());
+        tokio::spawn(async move {
+            let _held = held;
+            match tls {
+                None => {
+                    let client = Caller::new(Arc::<Socket>::clone(&socket));
+                    speech.converse(client, PatientSocket::new(socket)).await;
+                }
+                Some(tls) => {
+                    if let Some((client, io)) = tls.encrypt(socket).await {
+                        speech.converse(Caller::new(client), io).await;
+                    }
+                }
+            }
+        });
     }
 }
 
-/// One connection, from its first request to its end.
-async fn converse(
+/// What one connection needs to be served.
+struct Speech {
     gate: Gate,
     builder: auto::Builder<TokioExecutor>,
-    connection: (Arc<Socket>, Watcher, (OwnedSemaphorePermit, Connected)),
-) {
-    let (socket, watcher, _held) = connection;
-    let spoken = Arc::new(AtomicBool::new(false));
-    let heard = Arc::clone(&spoken);
-    let caller = Caller::new(Arc::<Socket>::clone(&socket));
-    let service = service_fn(move |mut request: Request<Incoming>| {
-        heard.store(true, Ordering::Relaxed);
-        request.extensions_mut().insert(caller.clone());
-        let gate = gate.clone();
-        async move { Ok::<_, Infallible>(gate.answer(request).await) }
-    });
-    let io = TokioIo::new(PatientSocket::new(socket));
-    let serving = watcher.watch(builder.serve_connection(io, service).into_owned());
-    tokio::select! {
-        ended = serving => {
-            if let Err(error) = ended {
-                tracing::debug!(%error, "a connection has ended");
+    watcher: Watcher,
+}
+
+impl Speech {
+    /// From the first request to the end.
+    async fn converse(self, caller: Caller, io: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
+        let Self { gate, builder, watcher } = self;
+        let spoken = Arc::new(AtomicBool::new(false));
+        let heard = Arc::clone(&spoken);
+        let service = service_fn(move |mut request: Request<Incoming>| {
+            heard.store(true, Ordering::Relaxed);
+            request.extensions_mut().insert(caller.clone());
+            let gate = gate.clone();
+            async move { Ok::<_, Infallible>(gate.answer(request).await) }
+        });
+        let serving = watcher.watch(builder.serve_connection(TokioIo::new(io), service).into_owned());
+        tokio::select! {
+            ended = serving => {
+                if let Err(error) = ended {
+                    tracing::debug!(%error, "a connection has ended");
+                }
             }
+            () = silence(&spoken) => tracing::debug!("a connection has said nothing and is closed"),
         }
-        () = silence(&spoken) => tracing::debug!("a connection has said nothing and is closed"),
     }
 }
 

@@ -89,10 +89,11 @@ impl Listener {
     }
 
     /// The address as a client would write it, with the real port.
-    pub(super) fn shown(&self) -> String {
+    pub(super) fn shown(&self, scheme: &str) -> String {
         match self {
             Self::Tcp(listener) => {
-                listener.local_addr().map_or_else(|_| "http://?".to_owned(), |addr| format!("http://{addr}"))
+                let addr = listener.local_addr().map_or_else(|_| "?".to_owned(), |addr| addr.to_string());
+                format!("{scheme}://{addr}")
             }
             Self::Unix(_, file) => format!("unix:{}", file.0.display()),
         }

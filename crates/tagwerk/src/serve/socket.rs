@@ -37,7 +37,7 @@ impl Socket {
     }
 
     /// Waits until something has come in and looks at it without taking it. Returns how much; 0: the other side is closed.
-    async fn wait_for_more(&self) -> io::Result<usize> {
+    pub(super) async fn wait_for_more(&self) -> io::Result<usize> {
         loop {
             let looked = match self {
                 Self::Tcp(stream) => {

@@ -110,7 +110,7 @@ fn a_wrong_setting_sends_nobody_in_a_circle() {
 fn addresses_that_are_none_are_usage_errors() {
     let dir = folder();
     for (url, says) in [
-        ("https://example.org", "https is not supported"),
+        ("ftp://example.org", "https://HOST:PORT"),
         ("localhost:7070", "http://HOST:PORT"),
         ("http://", "http://HOST:PORT"),
         ("http://u:geheim@127.0.0.1:7070", "user name"),
@@ -120,7 +120,7 @@ fn addresses_that_are_none_are_usage_errors() {
         assert!(ran.fails(2).contains(says), "{url}: {ran:?}");
     }
     let mut command = tagwerk(dir.path(), &["stats"]);
-    let output = command.env("TAGWERK_URL", "https://example.org").output().expect("the binary");
+    let output = command.env("TAGWERK_URL", "ftp://example.org").output().expect("the binary");
     assert_eq!(output.status.code(), Some(2));
 }
 

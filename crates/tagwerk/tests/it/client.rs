@@ -1,7 +1,7 @@
 //! A small HTTP/1.1 client that can also send what no good client would.
 
 use std::fmt;
-use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
@@ -177,7 +177,8 @@ pub(crate) fn request(addr: SocketAddr, call: &str, headers: &[(&str, &str)], bo
     [head.as_bytes(), b"\r\n", body].concat()
 }
 
-fn read_answer(stream: &mut BufReader<TcpStream>, call: &str) -> std::io::Result<Answer> {
+/// Reads one answer to this call.
+pub(crate) fn read_answer(stream: &mut impl BufRead, call: &str) -> std::io::Result<Answer> {
     let status_line = read_line(stream)?;
     let status = status_line.split(' ').nth(1).and_then(|status| status.parse().ok());
     let status = status.ok_or_else(|| std::io::Error::other(format!("no status line: {status_line:?}")))?;
@@ -216,7 +217,7 @@ fn read_answer(stream: &mut BufReader<TcpStream>, call: &str) -> std::io::Result
     Ok(answer)
 }
 
-fn read_line(stream: &mut BufReader<TcpStream>) -> std::io::Result<String> {
+fn read_line(stream: &mut impl BufRead) -> std::io::Result<String> {
     let mut line = Vec::new();
     stream.read_until(b'\n', &mut line)?;
     if line.pop() != Some(b'\n') {

@@ -40,6 +40,7 @@ mod semantics;
 mod server;
 mod supersede;
 mod support;
+mod tls;
 mod tokens;
 mod tour;
 mod type_rules;

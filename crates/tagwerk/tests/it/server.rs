@@ -139,9 +139,10 @@ impl Server {
         self.addr
     }
 
-    /// `http://127.0.0.1:PORT`
+    /// `http://127.0.0.1:PORT`, or https
     pub(crate) fn url(&self) -> String {
-        format!("http://{}", self.addr)
+        let is_encrypted = self.options.args.iter().any(|arg| arg.starts_with("server.tls.cert="));
+        format!("{}://{}", if is_encrypted { "https" } else { "http" }, self.addr)
     }
 
     /// Its process id.
@@ -305,7 +306,8 @@ fn launch(dir: &Path, options: &Options) -> (Process, SocketAddr) {
     let mut stdout = BufReader::new(child.stdout.take().expect("its stdout"));
     let mut line = String::new();
     stdout.read_line(&mut line).expect("its first line");
-    let Some(addr) = line.trim_end().strip_prefix("listening on http://") else {
+    let address = line.trim_end().strip_prefix("listening on http");
+    let Some((_, addr)) = address.and_then(|address| address.split_once("://")) else {
         drop(child.kill());
         let status = child.wait().expect("its end");
         let log = std::fs::read_to_string(log_file(dir)).unwrap_or_default();

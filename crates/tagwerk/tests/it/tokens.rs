@@ -13,40 +13,40 @@ use crate::client::{Answer, Client};
 use crate::server::{JSON, Options, Server, tagwerk};
 
 /// A connection with a token.
-struct As<'a> {
+pub(crate) struct As<'a> {
     client: Client,
     token: &'a str,
 }
 
 impl As<'_> {
-    fn send(&mut self, call: &str, body: &Value) -> Answer {
+    pub(crate) fn send(&mut self, call: &str, body: &Value) -> Answer {
         let bearer = format!("Bearer {}", self.token);
         let text = if body.is_null() { String::new() } else { body.to_string() };
         self.client.send(call, &[JSON, ("Authorization", &bearer)], text.as_bytes())
     }
 
-    fn get(&mut self, path: &str) -> Answer {
+    pub(crate) fn get(&mut self, path: &str) -> Answer {
         self.send(&format!("GET {path}"), &Value::Null)
     }
 
-    fn post(&mut self, path: &str, body: &Value) -> Answer {
+    pub(crate) fn post(&mut self, path: &str, body: &Value) -> Answer {
         self.send(&format!("POST {path}"), body)
     }
 }
 
-fn with<'a>(server: &Server, token: &'a str) -> As<'a> {
+pub(crate) fn with<'a>(server: &Server, token: &'a str) -> As<'a> {
     As { client: server.client(), token }
 }
 
 /// Runs `tagwerk token …` on the store in this folder.
-fn run(dir: &Path, args: &[&str]) -> Output {
+pub(crate) fn run(dir: &Path, args: &[&str]) -> Output {
     let args: Vec<&str> =
         ["token"].iter().chain(args).chain(&["--store", "sqlite:tagwerk.db"]).copied().collect();
     tagwerk(dir, &args).output().expect("tagwerk runs")
 }
 
 /// A new token.
-fn create(dir: &Path, args: &[&str]) -> String {
+pub(crate) fn create(dir: &Path, args: &[&str]) -> String {
     let args: Vec<&str> = ["create"].iter().chain(args).copied().collect();
     let output = run(dir, &args);
     assert!(output.status.success(), "{output:?}");
@@ -69,7 +69,7 @@ fn server_with<const N: usize>(options: Options, tokens: [&[&str]; N]) -> (Serve
     (Server::in_dir(dir, options), tokens)
 }
 
-const EVERYTHING: &[&str] = &["all", "--scope", "enqueue,work,read,payload,operate,admin"];
+pub(crate) const EVERYTHING: &[&str] = &["all", "--scope", "enqueue,work,read,payload,operate,admin"];
 
 #[test]
 fn way_in_1_no_auth_whoever_has_no_token_that_counts_gets_nothing() {

@@ -37,6 +37,12 @@ impl Target {
             return Ok(Self { place: Place::Unix(path.to_owned()), host, base: String::new() });
         }
         let text = address.to_string();
+        if address.is_encrypted() {
+            return Err(Failure::usage(
+                format!("{text}: bench speaks no TLS, which would be measured with it"),
+                "name the server's http://HOST:PORT or unix:PATH",
+            ));
+        }
         let uri: http::Uri = text.parse().map_err(|error| Failure::usage(format!("{text}: {error}"), ""))?;
         let host = uri.authority().map(ToString::to_string).unwrap_or_default();
         let place = if uri.port().is_some() { host.clone() } else { format!("{host}:80") };
