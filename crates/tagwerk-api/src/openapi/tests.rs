@@ -11,7 +11,8 @@ use crate::problem::{Code, Refusal};
 use crate::{answer, query};
 
 /// Codes that belong to no route: for other paths and methods, and inside bulk answers.
-const EVERYWHERE: [Code; 3] = [Code::NotFound, Code::MethodNotAllowed, Code::AtomicRefused];
+const EVERYWHERE: [Code; 4] =
+    [Code::TlsRequired, Code::NotFound, Code::MethodNotAllowed, Code::AtomicRefused];
 
 mod edges;
 
