@@ -13,7 +13,7 @@ mod schemas;
 mod workers;
 
 pub use document::document;
-pub use route::{Answer, Body, Group, Header, Lines, Method, Param, ParamKind, Route, Shape};
+pub use route::{Answer, Body, Group, Header, Lines, Method, Param, ParamKind, Route, Shape, is_report};
 
 /// Every route, in the order of the documentation.
 pub fn routes() -> impl Iterator<Item = &'static Route> {

@@ -2,16 +2,17 @@
 
 use rusqlite::{Connection, params};
 use tagwerk_core::access::{Patterns, Reach, Scope};
+use tagwerk_core::rate::Rate;
 use tagwerk_core::{Priority, Timestamp};
 use tagwerk_engine::row::{TokenHash, TokenRow};
 
 use crate::cells::Cells;
 use crate::error::{Fail, Res, is_duplicate};
 
-const SELECT: &str =
-    "SELECT name, scopes, queues, types, ceiling, expires, created, last_used, hash FROM token ORDER BY name";
-const INSERT: &str = "INSERT INTO token (name, hash, scopes, queues, types, ceiling, expires, created) \
-     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+const SELECT: &str = "SELECT name, scopes, queues, types, ceiling, expires, created, last_used, hash, rate_count, rate_per_ms FROM token \
+     ORDER BY name";
+const INSERT: &str = "INSERT INTO token (name, hash, scopes, queues, types, ceiling, expires, created, rate_count, rate_per_ms) \
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
 const DELETE: &str = "DELETE FROM token WHERE name = ?1";
 const TOUCH: &str = "UPDATE token SET last_used = max(coalesce(last_used, ?2), ?2) WHERE name = ?1";
 
@@ -38,7 +39,13 @@ fn decode(cells: Cells<'_>, hash: [u8; 32]) -> Res<TokenRow> {
         Some(None) => return Err(damaged("ceiling")),
         ceiling => ceiling.flatten(),
     };
+    let rate = match (cells.maybe_narrow(9)?, cells.maybe_int(10)?) {
+        (None, None) => None,
+        (Some(count), Some(per_ms)) => Some(Rate { count, per_ms, spread: false }),
+        _ => return Err(damaged("rate")),
+    };
     Ok(TokenRow {
+        rate,
         scopes: scopes.ok_or_else(|| damaged("scopes"))?,
         reach: Reach { queues: patterns(2)?, types: patterns(3)?, ceiling },
         expires_at: cells.maybe_time(5)?,
@@ -62,6 +69,8 @@ pub(crate) fn insert(conn: &Connection, token: &TokenRow) -> Res<bool> {
         token.reach.ceiling.map(Priority::value),
         token.expires_at.map(Timestamp::as_millis),
         token.created_at.as_millis(),
+        token.rate.map(|rate| rate.count),
+        token.rate.map(|rate| rate.per_ms),
     ]);
     match inserted {
         Ok(_) => Ok(true),

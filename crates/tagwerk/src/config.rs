@@ -13,6 +13,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use tagwerk_api::door::DoorLimits;
+use tagwerk_core::rate::Rate;
 use tagwerk_core::{Priority, limits};
 use tagwerk_engine::settings::Settings;
 
@@ -20,7 +21,7 @@ use crate::serve::TlsFiles;
 pub(crate) use address::{Listen, StoreUrl};
 use keys::{KEYS, Key};
 use value::Raw;
-pub(crate) use value::duration_ms;
+pub(crate) use value::{duration_ms, rate, show_rate};
 
 /// The file that is read if no other is named and it is there.
 const DEFAULT_FILE: &str = "tagwerk.toml";
@@ -117,6 +118,8 @@ pub(crate) struct Config {
     pub(crate) tls: TlsFiles,
     /// Whether it may listen beyond loopback without them.
     pub(crate) plain_http: bool,
+    /// Requests that a token allows which has no rate of its own.
+    pub(crate) token_rate: Option<Rate>,
     /// Largest payload in bytes.
     pub(crate) payload_max_bytes: usize,
     /// The engine's part.
@@ -133,6 +136,7 @@ impl Default for Config {
             hosts: Vec::new(),
             tls: TlsFiles::default(),
             plain_http: false,
+            token_rate: None,
             payload_max_bytes: limits::PAYLOAD_MAX_BYTES,
             engine: Settings::default(),
             sources: Vec::new(),

@@ -37,6 +37,7 @@ use std::sync::Arc;
 
 use tagwerk_api::door::Door;
 use tagwerk_core::Timestamp;
+use tagwerk_core::rate::Rate;
 use tagwerk_engine::Engine;
 use tagwerk_engine::ports::Clock;
 use tokio::sync::watch;
@@ -61,6 +62,8 @@ pub(crate) struct Parts {
     pub(crate) hosts: Vec<String>,
     /// Who may call while there are no tokens.
     pub(crate) callers: Callers,
+    /// Requests that tokens allow which have no rate of their own.
+    pub(crate) token_rate: Option<Rate>,
     /// Whether callers with a token may report without a lease.
     pub(crate) leaseless: Leaseless,
     /// Turns true when the server is told to stop.
@@ -92,7 +95,7 @@ impl App {
             metrics: parts.metrics,
             stopping: parts.stopping,
             owners: owners::Owners::default(),
-            known: access::Known::new(parts.leaseless),
+            known: access::Known::new(parts.leaseless, parts.token_rate),
             turns: reading::Turns::default(),
             rooms: sent::Rooms::default(),
             streams: stream::Streams::default(),

@@ -138,6 +138,7 @@ fn start(config: Config) -> anyhow::Result<()> {
             metrics: Arc::clone(&metrics),
             hosts: reach::hosts(&config.listen, config.hosts),
             callers,
+            token_rate: config.token_rate,
             leaseless,
             stopping,
         });

@@ -217,6 +217,7 @@ impl Route {
         let sets = [
             (true, self.problems),
             (true, ANY),
+            (!is_report(self.path), &[Code::RateLimited]),
             (writes, WRITING),
             (self.body.is_some(), BODY),
             (asks_store, STORE),
@@ -227,6 +228,22 @@ impl Route {
         codes.sort_by_key(|code| Code::ALL.iter().position(|other| other == code));
         codes.dedup();
         codes
+    }
+}
+
+/// Whether a path, or the pattern of one, is that of a worker's report about jobs that it holds. These are never refused for
+/// being too many: what has been done would be done again, and what is alive would lose its lease.
+#[must_use]
+pub fn is_report(path: &str) -> bool {
+    let mut parts = path.split('/').skip(1);
+    let parts = [(); 4].map(|()| parts.next());
+    match parts {
+        [Some("jobs"), Some("heartbeat" | "report"), Some("bulk"), None]
+        | [Some("jobs"), Some(_), Some("effects"), Some(_)] => true,
+        [Some("jobs"), Some(_), Some(last), None] => {
+            matches!(last, "complete" | "fail" | "release" | "heartbeat" | "checkpoint")
+        }
+        _ => false,
     }
 }
 

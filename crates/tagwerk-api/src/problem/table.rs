@@ -153,6 +153,8 @@ codes! {
         "Nothing was stored. Send it again after Retry-After, when some of its jobs are done.";
     QueueDraining = "queue-draining" 503 again "Queue takes no new jobs",
         "Nothing was stored. An operator is draining this queue; send it again after Retry-After.";
+    RateLimited = "rate-limited" 429 again "Too many requests",
+        "Nothing was done. This token has used up its requests for now; send it again after Retry-After.";
     TooManyWaiting = "too-many-waiting" 429 again "Too many waiting claims",
         "Claim again after Retry-After, or without wait_seconds.";
     Overloaded = "overloaded" 503 again "Server overloaded",

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use tagwerk_core::Timestamp;
 use tagwerk_core::access::{Reach, Scope};
+use tagwerk_core::rate::Rate;
 
 /// Hash of an API token.
 ///
@@ -58,6 +59,8 @@ pub struct TokenRow {
     pub scopes: BTreeSet<Scope>,
     /// With which jobs.
     pub reach: Reach,
+    /// So many requests with it within so long. `None`: as the server's settings say.
+    pub rate: Option<Rate>,
     /// From then on it is worth nothing.
     pub expires_at: Option<Timestamp>,
     /// When it was made.

@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use serde_json::json;
-use tagwerk_client::api::Time;
 use tagwerk_client::api::request::Priority as Asked;
+use tagwerk_client::api::{Seconds, Time};
 use tagwerk_core::access::{Patterns, Reach, Scope};
+use tagwerk_core::rate::Rate;
 use tagwerk_core::{Priority, limits};
 use tagwerk_engine::message::By;
 use tagwerk_engine::ports::{Clock as _, Entropy as _};
@@ -18,7 +19,7 @@ use super::failure::{Failure, note};
 use super::show::{self, maybe_time, time as shown_time};
 use super::table::table;
 use super::values::{named, priority, seconds, time};
-use crate::config::{Config, ConfigArgs, StoreUrl};
+use crate::config::{Config, ConfigArgs, StoreUrl, rate, show_rate};
 use crate::system::{SystemClock, SystemEntropy};
 
 /// Names of scopes.
@@ -28,7 +29,7 @@ const SCOPES: &[&str] = &["enqueue", "work", "read", "payload", "operate", "admi
 #[derive(Debug, clap::Subcommand)]
 #[command(after_help = "Examples:
   tagwerk token create shop --scope enqueue --type 'send-*' --store sqlite:tagwerk.db
-  tagwerk token create worker-1 --scope work --queue mail --expires-in 90d
+  tagwerk token create worker-1 --scope work --queue mail --expires-in 90d --rate 600/m
   tagwerk token list
   tagwerk token revoke shop
 
@@ -59,9 +60,13 @@ pub(crate) struct Create {
     /// New jobs at most of this priority: a level or a number
     #[arg(long, value_name = "PRIORITY", value_parser = priority)]
     max_priority: Option<Asked>,
+    /// At most so many requests, such as 10/s or 600/m; default: what the server's `server.token_rate` says. Reports of workers
+    /// about jobs that they hold do not count and are never refused
+    #[arg(long, value_name = "COUNT/TIME", value_parser = rate)]
+    rate: Option<Rate>,
     /// Good for so long, such as 90d
     #[arg(long, value_name = "TIME", value_parser = seconds, conflicts_with = "expires_at")]
-    expires_in: Option<tagwerk_client::api::Seconds>,
+    expires_in: Option<Seconds>,
     /// Good until this instant
     #[arg(long, value_name = "INSTANT", value_parser = time)]
     expires_at: Option<Time>,
@@ -198,6 +203,7 @@ impl Create {
                 types: all(self.types),
                 ceiling: self.max_priority.and_then(ceiling),
             },
+            rate: self.rate,
             expires_at,
             created_at: now,
             last_used_at: None,
@@ -303,7 +309,8 @@ impl List {
             show::print(&json!({"tokens": tokens}).to_string())?;
             return Ok(Exit::Done);
         }
-        let header = ["NAME", "SCOPES", "QUEUES", "TYPES", "MAX PRIORITY", "EXPIRES", "CREATED", "LAST USED"];
+        let header =
+            ["NAME", "SCOPES", "QUEUES", "TYPES", "MAX PRIORITY", "RATE", "EXPIRES", "CREATED", "LAST USED"];
         show::print(&table(header, tokens.iter().map(row).collect(), "there are no tokens"))?;
         Ok(Exit::Done)
     }
@@ -313,7 +320,7 @@ const fn wire(at: tagwerk_core::Timestamp) -> Time {
     Time::from_ms(at.as_millis())
 }
 
-fn row(token: &TokenRow) -> [String; 8] {
+fn row(token: &TokenRow) -> [String; 9] {
     let patterns =
         |patterns: &Patterns| patterns.list().map_or("all".to_owned(), |list| show::line(&list.join(",")));
     [
@@ -322,6 +329,7 @@ fn row(token: &TokenRow) -> [String; 8] {
         patterns(&token.reach.queues),
         patterns(&token.reach.types),
         token.reach.ceiling.map_or("-".to_owned(), |ceiling| ceiling.value().to_string()),
+        token.rate.map_or("-".to_owned(), show_rate),
         maybe_time(token.expires_at.map(wire)),
         shown_time(wire(token.created_at)),
         maybe_time(token.last_used_at.map(wire)),
@@ -335,6 +343,7 @@ fn as_json(token: &TokenRow) -> serde_json::Value {
         "queues": token.reach.queues.list(),
         "types": token.reach.types.list(),
         "max_priority": token.reach.ceiling.map(Priority::value),
+        "rate": token.rate.map(|rate| json!({"count": rate.count, "per_seconds": Seconds::from_ms(rate.per_ms)})),
         "expires_at": token.expires_at.map(wire),
         "created_at": wire(token.created_at),
         "last_used_at": token.last_used_at.map(wire),

@@ -7,7 +7,7 @@ use tagwerk_core::limits;
 use tagwerk_core::retry::Jitter;
 use tagwerk_engine::settings::{LeaseToken, UnknownLimits, UnknownTypes};
 
-use super::value::{Raw, show_duration};
+use super::value::{Raw, rate, show_duration, show_rate};
 use super::{Config, Listen, LogLevel, StoreUrl};
 
 /// A key of the configuration.
@@ -124,6 +124,16 @@ pub(super) const KEYS: &[Key] = &[
         about: "Whether it may listen beyond loopback without TLS: where nobody else can read the way to here.",
         set: |config, raw| raw.flag().map(|plain| config.plain_http = plain),
         get: |config| config.plain_http.to_string(),
+    },
+    Key {
+        name: "server.token_rate",
+        about: "Requests that a token allows which has no --rate of its own, such as 100/s or 6000/m; \"\": any number.",
+        set: |config, raw| {
+            let text = raw.text()?;
+            config.token_rate = if text.is_empty() { None } else { Some(rate(text)?) };
+            Ok(())
+        },
+        get: |config| quoted(config.token_rate.map(show_rate).unwrap_or_default()),
     },
     Key {
         name: "max_retries",

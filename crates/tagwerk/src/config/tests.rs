@@ -139,6 +139,8 @@ fn values_are_held_against_the_limits() {
                 "[]",
             ],
         ),
+        ("server.token_rate", &["", "100/s"], &["0/s", "100"]),
+        ("server.plain_http", &["true"], &["yes"]),
         ("store", &["sqlite:x.db"], &["x.db"]),
         ("listen", &["unix:/x", "[::1]:0"], &["*:80"]),
     ] {

@@ -1,6 +1,7 @@
 //! A value as it was given, before its key says what it must be.
 
-use tagwerk_core::limits::{DAY_MS, HOUR_MS, MINUTE_MS, Range, SECOND_MS};
+use tagwerk_core::limits::{self, DAY_MS, HOUR_MS, MINUTE_MS, Range, SECOND_MS};
+use tagwerk_core::rate::Rate;
 
 /// A value from the file, or text from the environment or a flag.
 #[derive(Clone, Debug, PartialEq)]
@@ -142,6 +143,32 @@ pub(crate) fn duration_ms(text: &str) -> Result<i64, String> {
     i64::try_from(scaled / scale).map_err(|_| wrong())
 }
 
+/// So many within so long: `100/s`, `600/1m`, `5000/24h`.
+pub(crate) fn rate(text: &str) -> Result<Rate, String> {
+    let wrong = || format!("must be COUNT/TIME such as 100/s, 600/m or 5000/24h, not {text:?}");
+    let (count, per) = text.split_once('/').ok_or_else(wrong)?;
+    let count: i64 = count.trim().parse().map_err(|_| wrong())?;
+    let count = limits::RATE_COUNT.check(count).map_err(|error| format!("the count of {text:?} {error}"))?;
+    let per = Some(per.trim()).filter(|per| !per.is_empty()).ok_or_else(wrong)?;
+    // A unit alone is one of it.
+    let per = if per.starts_with(|first: char| first.is_ascii_digit()) {
+        per.to_owned()
+    } else {
+        format!("1{per}")
+    };
+    let per_ms = duration_ms(&per).map_err(|_| wrong())?;
+    let per_ms = limits::RATE_PER_MS.check(per_ms).map_err(|_| {
+        let (min, max) = (show_duration(limits::RATE_PER_MS.min), show_duration(limits::RATE_PER_MS.max));
+        format!("the time of {text:?} must be between {min} and {max}")
+    })?;
+    Ok(Rate { count, per_ms, spread: false })
+}
+
+/// The same, the other way round.
+pub(crate) fn show_rate(rate: Rate) -> String {
+    format!("{}/{}", rate.count, show_duration(rate.per_ms))
+}
+
 /// The same, the other way round, in the largest unit that needs no fraction.
 pub(super) fn show_duration(ms: i64) -> String {
     let unit = UNITS.iter().find(|(_, unit_ms)| ms % unit_ms == 0 && ms != 0);
@@ -179,6 +206,23 @@ mod tests {
         }
         assert_eq!(show_duration(2_500), "2.5s");
         assert_eq!(show_duration(86_400_000), "1d");
+    }
+
+    #[test]
+    fn rates() {
+        for (text, count, per_ms) in
+            [("100/s", 100, 1_000), ("600/m", 600, 60_000), ("5/1.5h", 5, 5_400_000), ("1/0.01s", 1, 10)]
+        {
+            let read = Rate { count, per_ms, spread: false };
+            assert_eq!(rate(text), Ok(read), "{text}");
+            assert_eq!(rate(&show_rate(read)), Ok(read), "{text}");
+        }
+        for text in ["", "5", "5/", "/s", "x/s", "5/x", "5/-1s", "1.5/s"] {
+            assert!(rate(text).unwrap_err().contains("must be COUNT/TIME"), "{text}: {:?}", rate(text));
+        }
+        for text in ["0/s", "-1/s", "1000001/s", "5/0.009s", "5/25h"] {
+            assert!(rate(text).unwrap_err().contains("must be between"), "{text}: {:?}", rate(text));
+        }
     }
 
     #[test]

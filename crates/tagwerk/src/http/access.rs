@@ -12,6 +12,7 @@
 
 mod guard;
 mod known;
+mod meter;
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -20,6 +21,7 @@ use std::sync::Arc;
 use axum::extract::FromRequestParts;
 use http::request::Parts;
 use tagwerk_api::problem::Code;
+use tagwerk_core::Timestamp;
 use tagwerk_core::access::{Patterns, Reach, Scope};
 use tagwerk_engine::command::{Claim, Said, WorkerCall};
 use tagwerk_engine::message::By;
@@ -47,6 +49,7 @@ pub(super) struct Grant {
     scopes: BTreeSet<Scope>,
     reach: Arc<Reach>,
     leaseless: Leaseless,
+    meter: meter::Meter,
 }
 
 /// What the caller may do.
@@ -69,6 +72,11 @@ impl Rights {
     /// Whether they come with a token.
     pub(super) const fn are_granted(&self) -> bool {
         self.0.is_some()
+    }
+
+    /// Counts one request, if there may be one more.
+    pub(super) fn spend(&self, now: Timestamp) -> Result<(), Refused> {
+        self.0.as_ref().map_or(Ok(()), |grant| grant.meter.spend(now))
     }
 
     /// Whether calls of this scope are allowed.

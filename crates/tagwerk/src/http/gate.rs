@@ -22,6 +22,7 @@ use http::uri::Authority;
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri};
 use hyper::body::Incoming;
 use tagwerk_api::headers::PROBLEM_JSON;
+use tagwerk_api::openapi::is_report;
 use tagwerk_api::problem::Code;
 use tower::Service;
 
@@ -105,7 +106,15 @@ impl Gate {
             return Ok(Rights::ALL);
         }
         // Without rights of its own: the router for callers with a token is not asked, and the probes show nothing.
-        if is_probe(uri) { Ok(Rights::ALL) } else { authenticate(known, headers, self.app.clock.now()) }
+        if is_probe(uri) {
+            return Ok(Rights::ALL);
+        }
+        let now = self.app.clock.now();
+        let rights = authenticate(known, headers, now)?;
+        if !is_report(uri.path()) {
+            rights.spend(now)?;
+        }
+        Ok(rights)
     }
 
     async fn route(&self, mut request: Request<Incoming>, rights: Rights) -> Response {

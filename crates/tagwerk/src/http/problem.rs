@@ -20,6 +20,8 @@ use super::view;
 pub(super) struct Refused {
     problem: Box<Problem>,
     allow: Option<HeaderValue>,
+    /// Seconds, where they are known better than by the code.
+    after: Option<u32>,
 }
 
 impl Refused {
@@ -45,6 +47,12 @@ impl Refused {
         Self { allow: Some(allow), ..Self::new(Code::MethodNotAllowed, detail) }
     }
 
+    /// The same, to be tried again after so many seconds.
+    pub(super) const fn after(mut self, seconds: u32) -> Self {
+        self.after = Some(seconds);
+        self
+    }
+
     /// Which kind of problem.
     pub(super) fn code(&self) -> Option<Code> {
         self.problem.known_code()
@@ -58,7 +66,7 @@ impl Refused {
 
 impl From<Problem> for Refused {
     fn from(problem: Problem) -> Self {
-        Self { problem: Box::new(problem), allow: None }
+        Self { problem: Box::new(problem), allow: None, after: None }
     }
 }
 
@@ -264,9 +272,12 @@ fn code_of(rejection: &Rejection) -> Code {
 /// Seconds after which to try again, for the codes that say so. What only an operator can mend takes longer.
 const fn retry_after(code: Code) -> Option<u16> {
     match code {
-        Code::TooManyWaiting | Code::Overloaded | Code::StoreBusy | Code::Draining | Code::RequestTimeout => {
-            Some(1)
-        }
+        Code::RateLimited
+        | Code::TooManyWaiting
+        | Code::Overloaded
+        | Code::StoreBusy
+        | Code::Draining
+        | Code::RequestTimeout => Some(1),
         Code::StoreFull | Code::StoreReadOnly | Code::StoreDamaged | Code::QueueDraining => Some(10),
         Code::OutcomeUnknown | Code::QueueFull => Some(5),
         _ => None,
@@ -275,7 +286,7 @@ const fn retry_after(code: Code) -> Option<u16> {
 
 impl IntoResponse for Refused {
     fn into_response(self) -> Response {
-        let Self { problem, allow } = self;
+        let Self { problem, allow, after } = self;
         // A problem is plain data, so it can always be written.
         let body = serde_json::to_vec(&problem).unwrap_or_default();
         let mut response = Response::new(Body::from(body));
@@ -283,7 +294,8 @@ impl IntoResponse for Refused {
             StatusCode::from_u16(problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(PROBLEM_JSON));
-        if let Some(seconds) = problem.known_code().and_then(retry_after) {
+        let seconds = after.or_else(|| problem.known_code().and_then(retry_after).map(u32::from));
+        if let Some(seconds) = seconds {
             headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
         }
         if problem.status == StatusCode::UNAUTHORIZED.as_u16() {

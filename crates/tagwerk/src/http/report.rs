@@ -132,7 +132,10 @@ pub(super) async fn report_bulk(State(app): Shared, _: NoQuery, sent: Sent) -> A
     let rights = sent.rights();
     let Entries { kinds, calls } = entries.admitted(&app, &rights).await?;
     let caller = sent.caller();
-    let (claim, claim_problem) = match claim.map(|claim| claimable(&app, claim, caller.as_ref())) {
+    // The reports are never refused for being too many; what comes with them is a claim like any other.
+    let counted =
+        |claim| rights.spend(app.clock.now()).and_then(|()| claimable(&app, claim, caller.as_ref()));
+    let (claim, claim_problem) = match claim.map(counted) {
         None => (None, None),
         Some(Ok(claim)) => match rights.claim(decode::claim(claim, sent.agent())) {
             Ok(claim) => (Some(claim), None),

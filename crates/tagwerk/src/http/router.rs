@@ -122,6 +122,8 @@ async fn remember(pattern: MatchedPath, request: Request, next: Next) -> Respons
 mod tests {
     use std::collections::BTreeSet;
 
+    use tagwerk_api::openapi::is_report;
+
     use super::*;
 
     #[test]
@@ -133,5 +135,17 @@ mod tests {
             ROUTES.iter().map(|(method, path, _)| ((*method).to_owned(), *path)).collect();
         assert_eq!(routed, documented);
         assert_eq!(routed.len(), ROUTES.len());
+    }
+
+    #[test]
+    fn what_workers_say_of_their_jobs_is_a_report_and_nothing_else_is() {
+        for (method, path, need) in ROUTES {
+            let says = matches!(need.scopes, [Work]) && !path.starts_with("/jobs/claim");
+            assert_eq!(is_report(path), says, "{method} {path}");
+            assert_eq!(is_report(&path.replace("{id}", "4711")), says, "{method} {path}");
+        }
+        for path in ["", "/", "/jobs", "/jobs/1", "/jobs/1/completed", "/jobs/1/complete/", "/x/1/complete"] {
+            assert!(!is_report(path), "{path}");
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! API tokens: who may do what, with which jobs. The ways in that people have tried are blocked, each by name.
 
 mod audit;
+mod rate;
 mod reach;
 mod routes;
 

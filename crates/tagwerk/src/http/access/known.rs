@@ -8,6 +8,7 @@ use http::header::AUTHORIZATION;
 use http::{HeaderMap, Uri};
 use tagwerk_api::problem::Code;
 use tagwerk_core::Timestamp;
+use tagwerk_core::rate::Rate;
 use tagwerk_engine::row::{TokenHash, TokenRow};
 
 use super::super::App;
@@ -36,12 +37,14 @@ struct Token {
 pub(in crate::http) struct Known {
     tokens: RwLock<Arc<[Token]>>,
     leaseless: Leaseless,
+    /// Of tokens that have none of their own.
+    rate: Option<Rate>,
 }
 
 impl Known {
     /// None yet.
-    pub(in crate::http) fn new(leaseless: Leaseless) -> Self {
-        Self { tokens: RwLock::new(Arc::new([])), leaseless }
+    pub(in crate::http) fn new(leaseless: Leaseless, rate: Option<Rate>) -> Self {
+        Self { tokens: RwLock::new(Arc::new([])), leaseless, rate }
     }
 
     fn tokens(&self) -> Arc<[Token]> {
@@ -63,7 +66,9 @@ impl Known {
                 let stored = row.last_used_at.map_or(i64::MIN, Timestamp::as_millis);
                 AtomicI64::new(old.map_or(stored, |token| known(token).load(Ordering::Relaxed)))
             };
+            let meter = old.map(|token| token.grant.meter.clone()).unwrap_or_default();
             let grant = Arc::new(Grant {
+                meter: meter.with(row.rate.or(self.rate)),
                 name: row.name.as_str().into(),
                 scopes: row.scopes.clone(),
                 reach: Arc::new(row.reach.clone()),
