@@ -1,5 +1,6 @@
 //! What the server answers. Fields without a value are `null`, never left out.
 
+mod alert;
 mod attempt;
 mod audit;
 mod bulk;
@@ -9,6 +10,7 @@ mod limit;
 mod server;
 mod stream;
 
+pub use alert::{AlertInfo, AlertsPage};
 pub use attempt::{AttemptEntry, AttemptsPage, Explain, ExplainReason, OperatorEntry, RefusedCall};
 pub use audit::{AuditEntry, AuditPage};
 pub use bulk::{

@@ -10,6 +10,7 @@
 //!
 //! Deliberately absent: clocks and the store. Whether `run_at` lies too far ahead is for the engine to judge.
 
+mod alerts;
 mod body;
 mod decoded;
 mod enqueue;

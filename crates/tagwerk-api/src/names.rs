@@ -344,6 +344,68 @@ wire_enum! {
     }
 }
 
+wire_enum! {
+    /// What an alert is about.
+    AlertKind {
+        /// A job of the queue could be handed out and has been waiting for long.
+        OldestReadyAge = "oldest_ready_age",
+        /// Jobs of the queue are ready or soon due, and no worker has asked for them lately, or ever.
+        NoWorker = "no_worker",
+        /// Attempts of the type end, but none has been completed for long.
+        NoSuccess = "no_success",
+        /// Many attempts of the type fail.
+        FailureRate = "failure_rate",
+        /// Many attempts of the type are repeated.
+        RetryRate = "retry_rate",
+        /// Jobs of the type have come into review.
+        ReviewNew = "review_new",
+        /// A job of the type has been in review for long.
+        ReviewAge = "review_age",
+        /// Attempts of the type take long.
+        RunTimeP95 = "run_time_p95",
+        /// The store cannot be written, or its log grows.
+        Store = "store",
+        /// Workers give back jobs of the type again and again.
+        ReleaseLoop = "release_loop",
+    }
+}
+
+wire_enum! {
+    /// What an alert watches.
+    AlertScope {
+        /// The server and its store.
+        Server = "server",
+        /// A queue.
+        Queue = "queue",
+        /// A type.
+        Type = "type",
+    }
+}
+
+wire_enum! {
+    /// Whether what an alert is about is still so.
+    AlertStatus {
+        /// It is.
+        Open = "open",
+        /// It has ended.
+        Closed = "closed",
+    }
+}
+
+wire_enum! {
+    /// What the figure of an alert counts.
+    AlertUnit {
+        /// Seconds.
+        Seconds = "seconds",
+        /// A part of all, 0 to 1.
+        Share = "share",
+        /// Jobs or attempts.
+        Count = "count",
+        /// Bytes.
+        Bytes = "bytes",
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,6 +2,7 @@
 //!
 //! The table is the only list of routes: a test of the server compares its router against it.
 
+mod alerts;
 mod bounds;
 mod document;
 mod examples;
@@ -17,7 +18,12 @@ pub use route::{Answer, Body, Group, Header, Lines, Method, Param, ParamKind, Ro
 
 /// Every route, in the order of the documentation.
 pub fn routes() -> impl Iterator<Item = &'static Route> {
-    jobs::ROUTES.iter().chain(workers::ROUTES).chain(operating::ROUTES).chain(queues::ROUTES)
+    jobs::ROUTES
+        .iter()
+        .chain(workers::ROUTES)
+        .chain(operating::ROUTES)
+        .chain(queues::ROUTES)
+        .chain(alerts::ROUTES)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Query strings: what lists and reads accept after the `?`. The same types are written by clients and read by the
 //! server (through [`crate::door`]).
 
-use crate::{ErrorClass, FailureReason, Status, StreamResults, Time};
+use crate::{AlertStatus, ErrorClass, FailureReason, Status, StreamResults, Time};
 
 /// `GET /jobs`: every filter that has a value must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -103,6 +103,17 @@ pub struct DeleteQuery {
     pub seen_version: Option<i64>,
 }
 
+/// `GET /alerts`
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AlertsQuery {
+    /// Only those that are open, or closed.
+    pub status: Option<AlertStatus>,
+    /// At most this many.
+    pub limit: Option<u32>,
+    /// Numbers above this one.
+    pub after: Option<i64>,
+}
+
 /// `GET /readyz`
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReadyzQuery {
@@ -202,6 +213,18 @@ impl AuditQuery {
         QueryString::new()
             .with("since", self.since)
             .with("until", self.until)
+            .with("limit", self.limit)
+            .with("after", self.after)
+            .finish()
+    }
+}
+
+impl AlertsQuery {
+    /// `?status=…`, for the end of `/alerts`.
+    #[must_use]
+    pub fn to_query(&self) -> String {
+        QueryString::new()
+            .with("status", self.status)
             .with("limit", self.limit)
             .with("after", self.after)
             .finish()

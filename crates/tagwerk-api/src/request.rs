@@ -1,12 +1,14 @@
 //! Request bodies as a client writes them. The server does not use serde to read them but [`crate::door`], which
 //! names what is wrong; a test holds the two together.
 
+mod alert;
 mod attempt;
 mod enqueue;
 mod limit;
 mod operate;
 mod queue;
 
+pub use alert::AckRequest;
 pub use attempt::{
     BulkClaimRequest, BulkHeartbeatRequest, CheckpointRequest, ClaimRequest, CompleteRequest, FailRequest,
     HeartbeatRequest, HeldLease, ReleaseRequest, ReportBulkRequest, ReportEntry,

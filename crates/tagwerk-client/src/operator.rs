@@ -3,15 +3,15 @@
 use reqwest::Method;
 use serde::Serialize;
 use tagwerk_api::answer::{
-    AttemptsPage, AuditPage, Deleted, Explain, Job, JobsPage, LimitDeleted, LimitInfo, LimitList, QueueInfo,
-    ReviewPage, TypeInfo, TypeList,
+    AlertInfo, AlertsPage, AttemptsPage, AuditPage, Deleted, Explain, Job, JobsPage, LimitDeleted, LimitInfo,
+    LimitList, QueueInfo, ReviewPage, TypeInfo, TypeList,
 };
 use tagwerk_api::query::{
-    AttemptsQuery, AuditQuery, DeleteQuery, JobsQuery, NamesQuery, ReviewQuery, encode,
+    AlertsQuery, AttemptsQuery, AuditQuery, DeleteQuery, JobsQuery, NamesQuery, ReviewQuery, encode,
 };
 use tagwerk_api::request::{
-    CancelRequest, DiscardRequest, DrainRequest, ForceFailRequest, LimitSettings, OpenLimitRequest,
-    PauseRequest, QueueSettings, ResumeRequest, RetryRequest, TypeSettings, UnblockRequest,
+    AckRequest, CancelRequest, DiscardRequest, DrainRequest, ForceFailRequest, LimitSettings,
+    OpenLimitRequest, PauseRequest, QueueSettings, ResumeRequest, RetryRequest, TypeSettings, UnblockRequest,
 };
 
 use crate::call::{Call, Repeat};
@@ -36,6 +36,16 @@ impl Client {
     /// `GET /audit`: a page of what operators did.
     pub async fn audit(&self, query: &AuditQuery) -> Result<Answer<AuditPage>, Error> {
         self.send(Call::get(format!("/audit{}", query.to_query()))).await
+    }
+
+    /// `GET /alerts`: a page of alerts.
+    pub async fn alerts(&self, query: &AlertsQuery) -> Result<Answer<AlertsPage>, Error> {
+        self.send(Call::get(format!("/alerts{}", query.to_query()))).await
+    }
+
+    /// `POST /alerts/{id}/ack`: you look after it. Twice is the same as once.
+    pub async fn acknowledge(&self, id: i64, ack: &AckRequest) -> Result<Answer<AlertInfo>, Error> {
+        self.send(Call::post(format!("/alerts/{id}/ack"), ack, Repeat::Safe)?).await
     }
 
     /// `GET /review`: a page of failed jobs.

@@ -6,6 +6,7 @@
 //! Deliberately absent: names of queues and types (the engine knows them), payloads (opaque to every rule), stores.
 
 pub mod access;
+pub mod alert;
 pub mod attempt;
 pub mod event;
 pub mod gate;

@@ -6,6 +6,8 @@ pub mod check;
 
 pub use check::{LimitError, Range};
 
+use crate::alert::Kind;
+
 /// A second in milliseconds.
 pub const SECOND_MS: i64 = 1_000;
 /// A minute in milliseconds.
@@ -333,3 +335,56 @@ pub const METRICS_PATIENCE_MS: i64 = SECOND_MS;
 /// Types and queues with series of their own in `/metrics`; the others are summed up as `other`, since names that are
 /// made up at run time would otherwise grow it without end.
 pub const METRIC_NAMES_MAX: usize = 100;
+
+// ---- Alerts ----
+
+/// From where on each kind of alert rings unless said otherwise, in its unit. Ages: longer than a deployment, a short outage
+/// or a long job takes, so that who is woken has something to do. Rates: the half is no accident; nine repeated of ten are a
+/// storm. One job in review is one that waits for a person. A log of half a gigabyte is eight times the longest that is left of it when nobody reads.
+pub const ALERT_DEFAULTS: [(Kind, i64); Kind::ALL.len()] = [
+    (Kind::OldestReadyAge, 15 * MINUTE_MS),
+    (Kind::NoWorker, 5 * MINUTE_MS),
+    (Kind::NoSuccess, HOUR_MS),
+    (Kind::FailureRate, 500),
+    (Kind::RetryRate, 900),
+    (Kind::ReviewNew, 1),
+    (Kind::ReviewAge, DAY_MS),
+    (Kind::RunTimeP95, HOUR_MS),
+    (Kind::Store, 512 * 1024 * 1024),
+    (Kind::ReleaseLoop, 100),
+];
+/// Thresholds that are ages: below a second everything rings; above a month nobody waits for it.
+pub const ALERT_AGE_MS: Range<i64> = Range { min: SECOND_MS, max: 30 * DAY_MS };
+/// Thresholds that are counts: none at all would ring for ever.
+pub const ALERT_COUNT: Range<i64> = Range { min: 1, max: 1_000_000_000 };
+/// The threshold of the write-ahead log in bytes: less than a megabyte is what every batch writes, more than a terabyte is
+/// no log.
+pub const ALERT_WAL_BYTES: Range<i64> = Range { min: 1_000_000, max: 1_000_000_000_000 };
+/// How far back rates look: long enough for a rate, short enough that what was mended counts as mended soon.
+pub const ALERT_WINDOW_DEFAULT_MS: i64 = 10 * MINUTE_MS;
+/// Bounds of that: samples of the window are kept in memory.
+pub const ALERT_WINDOW_MS: Range<i64> = Range { min: SECOND_MS, max: DAY_MS };
+/// Attempts without which there is no rate: of 20, a chance half is rare.
+pub const ALERT_ATTEMPTS_MIN_DEFAULT: i64 = 20;
+/// How long it must have been calm: a worker that is started anew and dies again within it makes one alert, not two.
+pub const ALERT_CALM_DEFAULT_MS: i64 = 2 * MINUTE_MS;
+/// Bounds of that; none at all closes at the first calm look.
+pub const ALERT_CALM_MS: Range<i64> = Range { min: 0, max: DAY_MS };
+/// How often it is looked: much shorter than the shortest threshold that makes sense, and a look costs milliseconds.
+pub const ALERT_EVERY_DEFAULT_MS: i64 = 5 * SECOND_MS;
+/// Bounds of that: more often costs more than it tells, and a minute later is late.
+pub const ALERT_EVERY_MS: Range<i64> = Range { min: 100, max: 60 * SECOND_MS };
+/// How long `alerts.command` may run: a mail goes out in seconds.
+pub const ALERT_COMMAND_DEFAULT_MS: i64 = 30 * SECOND_MS;
+/// Bounds of that: while it runs, the next alert waits for it.
+pub const ALERT_COMMAND_MS: Range<i64> = Range { min: 100, max: 10 * MINUTE_MS };
+/// How often the row of an alert that goes on is written: people read it to the minute.
+pub const ALERT_SEEN_EVERY_MS: i64 = 30 * SECOND_MS;
+/// Alerts that are open at the same time: nobody reads more, and the first of them say what is wrong.
+pub const ALERTS_OPEN_MAX: usize = 1_000;
+/// Alerts that are kept; of closed ones the oldest go first.
+pub const ALERTS_KEPT_MAX: usize = 10_000;
+/// Samples of a window in memory, so that its length does not show there.
+pub const ALERT_SAMPLES_MAX: usize = 60;
+/// Failed jobs that are looked at for the age of the oldest in review: with more of them somebody is told anyway.
+pub const ALERT_REVIEW_SCAN: usize = 1_000;

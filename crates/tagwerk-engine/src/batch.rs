@@ -7,14 +7,14 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use tagwerk_core::JobId;
 
 use crate::command::{
-    Claim, ClaimAnswer, LimitAnswer, OperateAnswer, PutType, QueueAnswer, Refusal, Work as WorkCommand,
-    WorkAnswer,
+    AlertAnswer, Claim, ClaimAnswer, LimitAnswer, OperateAnswer, PutType, QueueAnswer, Refusal,
+    Work as WorkCommand, WorkAnswer,
 };
 use crate::exec::claim::Wish;
 use crate::exec::limits::Limited;
 use crate::exec::queues::{self, Controlled};
 use crate::exec::retention::{RetentionReport, Sweep};
-use crate::exec::{audit, calls, claim, enqueue, limits, operate, retention, time};
+use crate::exec::{alerts, audit, calls, claim, enqueue, limits, operate, retention, time};
 use crate::message::{EnqueueAnswer, Message};
 use crate::parked::{Arrival, Parked};
 use crate::row::{Lane, QueueRow, TypeSettings};
@@ -51,6 +51,7 @@ pub(crate) enum Output {
     PutType(Box<Result<bool, Refusal>>),
     Limit(Box<Result<LimitAnswer, Refusal>>),
     ControlQueue(QueueAnswer),
+    Alert(AlertAnswer),
     Nothing,
 }
 
@@ -185,6 +186,7 @@ fn preload(work: &mut Work<'_>, messages: &[&Message]) -> StoreResult<()> {
             | Message::PutType(..)
             | Message::Limit(..)
             | Message::ControlQueue(..)
+            | Message::Alert(..)
             | Message::TouchTokens(..)
             | Message::Drain
             | Message::Stop => {}
@@ -207,6 +209,7 @@ fn act(work: &mut Work<'_>, message: &Message, early: &mut Early) -> StoreResult
             early.limits.next().map_or(Output::Nothing, |answer| Output::Limit(Box::new(answer)))
         }
         Message::ControlQueue(..) => early.controlled.next().map_or(Output::Nothing, Output::ControlQueue),
+        Message::Alert(call, by, _) => Output::Alert(alerts::call(work, call, by)?),
         Message::GiveBack(leases) => {
             for (id, bits) in leases {
                 calls::give_back(work, *id, *bits)?;

@@ -1,5 +1,6 @@
 //! Commands: what callers ask of the engine, already checked at the door, and what they are answered.
 
+mod alert;
 mod error;
 mod follow;
 mod limit;
@@ -16,6 +17,7 @@ use tagwerk_core::{
 use crate::row::{FullJob, Ordering, Progress, Special, Subject, Tombstone, TypeSettings};
 use crate::store::{Filter, Listed};
 
+pub use alert::{AlertAnswer, AlertCall, Judgement, Turn};
 pub use error::EngineError;
 pub use follow::{FollowUps, FollowedUp};
 pub use limit::{LimitAnswer, LimitCall, LimitState, Throttle};

@@ -337,6 +337,7 @@ impl Committer {
                 let waits =
                     answer.jobs.is_empty() && claim.wait_ms > 0 && !self.draining && self.parked.has_room();
                 if waits {
+                    self.shared.registry().waits(&claim.worker, now.plus_ms(claim.wait_ms));
                     let deadline = monotonic + Duration::from_millis(claim.wait_ms.unsigned_abs());
                     self.parked.push(ParkedClaim { claim, deadline, next_due: answer.next_due_at, reply });
                 } else {
@@ -364,6 +365,7 @@ impl Committer {
             (Message::ControlQueue(.., reply), Output::ControlQueue(answer)) => {
                 drop(reply.answer(Ok(answer)));
             }
+            (Message::Alert(.., reply), Output::Alert(answer)) => drop(reply.answer(Ok(answer))),
             (Message::GiveBack(_) | Message::TouchTokens(_) | Message::Drain | Message::Stop, _) => {}
             (message, _) => refuse(message, &EngineError::Internal),
         }

@@ -9,8 +9,8 @@ use std::time::Duration;
 use tagwerk_core::{JobId, LeaseBits, Timestamp, limits};
 
 use crate::command::{
-    Claim, ClaimAnswer, ControlQueue, EngineError, Enqueue, LimitAnswer, LimitCall, Operate, OperateAnswer,
-    PutType, QueueAnswer, Refusal, Work, WorkAnswer,
+    AlertAnswer, AlertCall, Claim, ClaimAnswer, ControlQueue, EngineError, Enqueue, LimitAnswer, LimitCall,
+    Operate, OperateAnswer, PutType, QueueAnswer, Refusal, Work, WorkAnswer,
 };
 use crate::committer::{Committer, Ports, Running};
 use crate::exec::retention::RetentionReport;
@@ -96,6 +96,11 @@ impl Engine {
     /// Says something about a queue.
     pub fn control_queue(&self, (command, by): (ControlQueue, By), reply: ReplyTo<QueueAnswer>) {
         self.send(Message::ControlQueue(command, by, reply));
+    }
+
+    /// Takes a call about alerts.
+    pub fn alert(&self, (call, by): (AlertCall, By), reply: ReplyTo<AlertAnswer>) {
+        self.send(Message::Alert(call, by, reply));
     }
 
     /// Has it noted when tokens, by name, were last used. If the inbox is full it is not: the next time will do.

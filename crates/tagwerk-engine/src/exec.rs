@@ -2,6 +2,7 @@
 //! themselves.
 
 pub(crate) mod admit;
+pub(crate) mod alerts;
 pub(crate) mod audit;
 pub(crate) mod calls;
 pub(crate) mod claim;

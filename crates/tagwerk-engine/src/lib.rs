@@ -27,6 +27,7 @@ pub mod store;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod tokens;
+pub mod watch;
 mod work;
 
 pub use engine::{Engine, EngineThread, Vitals};

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use tagwerk_core::{JobId, LeaseBits, Timestamp, limits};
 
 use crate::command::{
-    Claim, ClaimAnswer, ControlQueue, EngineError, Enqueue, EnqueueJob, Enqueued, LimitAnswer, LimitCall,
-    Operate, OperateAnswer, PutType, QueueAnswer, Refusal, Said, Work, WorkAnswer, WorkerCall,
+    AlertAnswer, AlertCall, Claim, ClaimAnswer, ControlQueue, EngineError, Enqueue, EnqueueJob, Enqueued,
+    LimitAnswer, LimitCall, Operate, OperateAnswer, PutType, QueueAnswer, Refusal, Said, Work, WorkAnswer,
+    WorkerCall,
 };
 use crate::ports::Reply;
 
@@ -59,6 +60,8 @@ pub enum Message {
     Limit(LimitCall, By, ReplyTo<Result<LimitAnswer, Refusal>>),
     /// What is said about a queue.
     ControlQueue(ControlQueue, By, ReplyTo<QueueAnswer>),
+    /// A call about alerts.
+    Alert(AlertCall, By, ReplyTo<AlertAnswer>),
     /// When tokens, by name, were last used. Nobody waits for it.
     TouchTokens(Vec<(String, Timestamp)>),
     /// Leases whose answer could not be delivered.
@@ -89,6 +92,7 @@ impl Message {
             | Self::PutType(..)
             | Self::Limit(..)
             | Self::ControlQueue(..)
+            | Self::Alert(..)
             | Self::TouchTokens(..)
             | Self::Drain
             | Self::Stop => limits::ROW_WEIGHT_BYTES,
@@ -118,6 +122,7 @@ pub(crate) fn refuse(message: Message, error: &EngineError) {
         Message::PutType(.., reply) => drop(reply.answer(Err(error.clone()))),
         Message::Limit(.., reply) => drop(reply.answer(Err(error.clone()))),
         Message::ControlQueue(.., reply) => drop(reply.answer(Err(error.clone()))),
+        Message::Alert(.., reply) => drop(reply.answer(Err(error.clone()))),
         Message::GiveBack(_) | Message::TouchTokens(_) | Message::Drain | Message::Stop => {}
     }
 }

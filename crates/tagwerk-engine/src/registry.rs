@@ -19,6 +19,8 @@ pub struct WorkerSeen {
     pub last_claim_at: Option<Timestamp>,
     /// When it last sent a report, heartbeat or checkpoint.
     pub last_report_at: Option<Timestamp>,
+    /// Until when it waits for a job, if it does.
+    pub waits_until: Option<Timestamp>,
     /// Its software, as its client names itself.
     pub agent: Option<String>,
     /// The queues of its last claim; `None` = all.
@@ -33,6 +35,7 @@ impl WorkerSeen {
             first_seen_at: now,
             last_claim_at: None,
             last_report_at: None,
+            waits_until: None,
             agent: None,
             queues: None,
             types: None,
@@ -76,6 +79,7 @@ impl Registry {
     pub(crate) fn claimed(&mut self, claim: &Claim, now: Timestamp) {
         let seen = self.worker(&claim.worker, now);
         seen.last_claim_at = Some(now);
+        seen.waits_until = None;
         seen.agent.clone_from(&claim.agent);
         seen.queues.clone_from(&claim.filter.queues);
         seen.types.clone_from(&claim.filter.types);
@@ -94,6 +98,13 @@ impl Registry {
                     self.unsaved.insert(queue.clone(), now);
                 }
             }
+        }
+    }
+
+    /// The last claim of this worker waits for a job.
+    pub(crate) fn waits(&mut self, worker: &str, until: Timestamp) {
+        if let Some(seen) = self.workers.get_mut(worker) {
+            seen.waits_until = Some(until);
         }
     }
 

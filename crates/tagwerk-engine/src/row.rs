@@ -1,5 +1,6 @@
 //! What stores keep: rows as the engine sees them. Plain data; conversions to SQL live in each store.
 
+mod alert;
 mod audit;
 mod order;
 mod queue;
@@ -15,6 +16,7 @@ use tagwerk_core::{
     Attempt, Call, Job, JobId, OnHeadFailure, OnUnknown, Priority, RetryOverrides, Timestamp,
 };
 
+pub use alert::{Acknowledged, AlertQuery, AlertRow, Ways, Which};
 pub use audit::{AuditQuery, AuditRow};
 pub use order::{Order, OrderRows, Ordering, Place};
 pub use queue::QueueRow;

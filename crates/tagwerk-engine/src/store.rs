@@ -17,6 +17,8 @@
 //!    [`Listed::Damaged`], and [`Tx::load`] and [`Tx::details`] say [`Unreadable`] in its place and give all others; the
 //!    transaction goes on. It can be erased like any other.
 
+mod alerts;
+
 use std::sync::Arc;
 
 use tagwerk_core::gate::LimitSettings;
@@ -27,6 +29,8 @@ use crate::row::{
     LimitRef, LimitRow, LimitUse, OrderRows, Place, QueueRow, Special, Tally, TokenRow, TypeSettings,
     VersionRow, VersionWrite, Versioned,
 };
+
+pub use alerts::{AlertRead, AlertTx};
 
 /// What can go wrong in a store, by what the caller does next.
 #[derive(Debug, thiserror::Error)]
@@ -210,7 +214,7 @@ pub struct Prunable {
 }
 
 /// A writing transaction. Dropped without [`Tx::commit`] it rolls back.
-pub trait Tx {
+pub trait Tx: AlertTx {
     /// The lanes for these (queue, type) pairs, made if they are new.
     fn intern(&mut self, names: &[(&str, &str)]) -> StoreResult<Vec<Lane>>;
     /// The special lanes for these, made if they are new. Beyond [`limits::LANES_MAX`] lanes new fair keys and partitions
@@ -409,7 +413,7 @@ pub struct StoreFacts {
 }
 
 /// A snapshot for reading.
-pub trait Read {
+pub trait Read: AlertRead {
     /// Jobs with everything; `None` where there is none. A damaged row is [`Listed::Damaged`].
     fn jobs(&mut self, ids: &[JobId]) -> StoreResult<Vec<Option<Listed>>>;
     /// A page of jobs without payload, result and checkpoint.

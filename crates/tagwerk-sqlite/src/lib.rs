@@ -12,6 +12,7 @@
 //! | `read` | snapshots |
 //! | `recent` | rows of jobs that run, for the report that follows |
 //! | `beside`, `token` | API tokens, made beside the server |
+//! | `alert` | alerts |
 //! | `audit` | the log of what operators did |
 //! | `figures` | the ledger and counts of rows |
 //! | `wal` | keeping the write-ahead log short |
@@ -20,6 +21,7 @@
 //!
 //! Deliberately absent: rules about jobs (they are in `tagwerk_core`), clocks, randomness.
 
+mod alert;
 mod audit;
 mod beside;
 mod boards;

@@ -1,5 +1,6 @@
 //! The writing transaction.
 
+mod alerts;
 pub(crate) mod claim;
 pub(crate) mod jobs;
 pub(crate) mod keys;

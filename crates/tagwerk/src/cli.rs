@@ -4,6 +4,7 @@
 //! Guarantees: tables for people on stdout, with `--json` exactly what the server says; what went wrong and what to do next
 //! on stderr; an exit code of the one table in `exit`; a pipe that is closed early is no error. Lists never show payloads.
 
+mod alerts;
 mod audit;
 mod bench;
 mod bulk;
@@ -70,6 +71,8 @@ enum Command {
     Workers(overview::Page),
     /// Show what the server has done and holds
     Stats(connect::Remote),
+    /// List alerts: what somebody should look at; say that you do
+    Alerts(alerts::Alerts),
     /// Show what operators did, and who
     Audit(audit::Audit),
     /// Measure a running server
@@ -124,6 +127,7 @@ fn run(command: Command) -> Result<Exit, Failure> {
         Command::Limits(limits) => connect::wait(limits.run()),
         Command::Workers(page) => connect::wait(overview::workers(page)),
         Command::Stats(remote) => connect::wait(overview::stats(remote)),
+        Command::Alerts(alerts) => connect::wait(alerts.run()),
         Command::Audit(audit) => connect::wait(audit.run()),
         Command::Bench(bench) => connect::wait(bench.run()),
         Command::Token(token) => token.run(),

@@ -5,6 +5,7 @@
 //! `tagwerk_core::limits`, the same as those of requests.
 
 mod address;
+mod alerts;
 mod keys;
 mod value;
 
@@ -17,9 +18,10 @@ use tagwerk_core::rate::Rate;
 use tagwerk_core::{Priority, limits};
 use tagwerk_engine::settings::Settings;
 
+use crate::alerts::AlertSettings;
 use crate::serve::TlsFiles;
 pub(crate) use address::{Listen, StoreUrl};
-use keys::{KEYS, Key};
+use keys::Key;
 use value::Raw;
 pub(crate) use value::{duration_ms, rate, show_rate};
 
@@ -122,6 +124,8 @@ pub(crate) struct Config {
     pub(crate) token_rate: Option<Rate>,
     /// Largest payload in bytes.
     pub(crate) payload_max_bytes: usize,
+    /// Who is told when, and how.
+    pub(crate) alerts: AlertSettings,
     /// The engine's part.
     pub(crate) engine: Settings,
     sources: Vec<(&'static str, Source)>,
@@ -138,6 +142,7 @@ impl Default for Config {
             plain_http: false,
             token_rate: None,
             payload_max_bytes: limits::PAYLOAD_MAX_BYTES,
+            alerts: AlertSettings::default(),
             engine: Settings::default(),
             sources: Vec::new(),
         }
@@ -175,7 +180,7 @@ struct Given {
 
 impl Given {
     fn add(&mut self, name: &str, raw: Raw, source: Source) {
-        match KEYS.iter().find(|key| key.name == name) {
+        match keys::all().find(|key| key.name == name) {
             Some(key) => self.values.push((key, raw, source)),
             None => self.refuse(name, source, unknown(name)),
         }
@@ -237,7 +242,7 @@ impl Config {
             let (value, source) = ((key.get)(self), source.unwrap_or(&Source::Default));
             format!("# {}\n{} = {value}  # {source}\n", key.about, key.name)
         };
-        KEYS.iter().map(line).collect()
+        keys::all().map(line).collect()
     }
 
     /// What the door takes.
@@ -333,20 +338,26 @@ pub(crate) fn own_variables() -> Vec<std::ffi::OsString> {
     names.filter(|name| name.as_encoded_bytes().starts_with(b"TAGWERK_")).collect()
 }
 
+/// Folders in which programs are looked for.
+#[expect(clippy::disallowed_methods, reason = "this is the one place where the environment is read")]
+pub(crate) fn program_folders() -> Vec<PathBuf> {
+    std::env::var_os("PATH").map(|path| std::env::split_paths(&path).collect()).unwrap_or_default()
+}
+
 /// One variable; `None` is a value that is not UTF-8. An empty one counts as not set, as in most tools that set them.
 fn take_variable(name: &str, value: Option<&str>, given: &mut Given) {
     if value == Some("") || OTHER_VARIABLES.iter().any(|other| name.starts_with(other)) {
         return;
     }
     let source = Source::Environment(name.to_owned());
-    let key = KEYS.iter().find(|key| key.variable() == name);
+    let key = keys::all().find(|key| key.variable() == name);
     match (key, value) {
         (Some(key), Some(value)) => given.add(key.name, Raw::Text(value.trim().to_owned()), source),
         (Some(key), None) => given.refuse(key.name, source, "is not UTF-8"),
         (None, _) => {
             let meant = keys::nearest(&name["TAGWERK_".len()..].to_lowercase());
             let message = meant.map_or_else(
-                || none_of(&KEYS.iter().map(Key::variable).collect::<Vec<_>>()),
+                || none_of(&keys::all().map(Key::variable).collect::<Vec<_>>()),
                 |key| format!("no setting has this name; did you mean {}?", key.variable()),
             );
             given.refuse(name, source, message);
@@ -358,13 +369,13 @@ fn take_variable(name: &str, value: Option<&str>, given: &mut Given) {
 fn unknown(name: &str) -> String {
     let group = format!("{name}.");
     let members: Vec<&str> =
-        KEYS.iter().map(|key| key.name).filter(|known| known.starts_with(&group)).collect();
+        keys::all().map(|key| key.name).filter(|known| known.starts_with(&group)).collect();
     if !members.is_empty() {
         return format!("is a group; set {}", members.join(", "));
     }
     match keys::nearest(name) {
         Some(key) => format!("no setting has this name; did you mean {}?", key.name),
-        None => none_of(&KEYS.iter().map(|key| key.name).collect::<Vec<_>>()),
+        None => none_of(&keys::all().map(|key| key.name).collect::<Vec<_>>()),
     }
 }
 

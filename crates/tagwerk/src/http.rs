@@ -10,6 +10,7 @@
 //! Deliberately absent: CORS (no page of another origin has business here), compression.
 
 mod access;
+mod alerts;
 mod ask;
 mod audit;
 mod claim;
@@ -45,7 +46,7 @@ use tokio::sync::watch;
 use crate::metrics::Metrics;
 
 pub(crate) use access::Leaseless;
-pub(crate) use ask::{Caller, Connection};
+pub(crate) use ask::{Caller, Connection, ask};
 pub(crate) use gate::{Callers, Gate};
 
 /// What the server is made of, as it is handed in.

@@ -15,8 +15,11 @@ use prometheus_client::registry::Registry;
 use tagwerk_core::{Status, Timestamp, limits};
 use tagwerk_engine::ports::Observer;
 use tagwerk_engine::query::QueueView;
-use tagwerk_engine::row::{Counter, Lane, Tally};
+use tagwerk_engine::row::{AlertRow, Counter, Lane, Tally};
 use tagwerk_engine::store::{LaneReady, StoreFacts};
+use tagwerk_engine::watch::RunTimes;
+
+mod alerts;
 
 /// Stands for all types and queues that have no series of their own.
 const OTHER: &str = "other";
@@ -61,6 +64,8 @@ pub(crate) struct Metrics {
     commits: AtomicI64,
     requests: AtomicI64,
     connections: Gauge,
+    run_times: RunTimes,
+    alerts: alerts::Counts,
 }
 
 /// What is read for one look at the metrics.
@@ -81,6 +86,8 @@ pub(crate) struct Scrape {
     pub(crate) parked: usize,
     /// Whether writing fails.
     pub(crate) failing: bool,
+    /// Alerts that are open.
+    pub(crate) alerts: Vec<AlertRow>,
 }
 
 impl Default for Metrics {
@@ -95,6 +102,8 @@ impl Default for Metrics {
             commits: AtomicI64::new(0),
             requests: AtomicI64::new(0),
             connections: Gauge::default(),
+            run_times: RunTimes::default(),
+            alerts: alerts::Counts::default(),
         }
     }
 }
@@ -109,6 +118,7 @@ impl Observer for Metrics {
     }
 
     fn attempt_ended(&self, kind: &str, run_ms: i64) {
+        self.run_times.note(kind, run_ms);
         let labels = vec![("type", self.types.label(kind))];
         self.run_seconds.get_or_create(&labels).observe(seconds(run_ms));
     }
@@ -133,6 +143,7 @@ impl Metrics {
         self.add_queues(&mut registry, scrape);
         self.add_limits(&mut registry, scrape);
         self.add_server(&mut registry, scrape);
+        self.add_alerts(&mut registry, scrape);
         let mut text = String::new();
         text::encode(&mut text, &registry)?;
         Ok(text)
@@ -332,6 +343,7 @@ mod tests {
             now,
             parked: 3,
             failing: false,
+            alerts: Vec::new(),
         }
     }
 

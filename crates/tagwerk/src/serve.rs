@@ -42,6 +42,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use crate::alerts::Alerts;
 use crate::config::{Config, Listen, LogLevel, StoreUrl};
 use crate::http::{Gate, Leaseless, Parts};
 use crate::metrics::Metrics;
@@ -52,6 +53,8 @@ use tls::{Tls, TlsError};
 
 pub(crate) use tls::TlsFiles;
 
+/// How long the process waits for alerts that are being told.
+const LAST_TOLD: Duration = Duration::from_secs(3);
 /// How long the process waits for threads that still read, after everything has been answered and stored.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
@@ -131,6 +134,7 @@ fn start(config: Config) -> anyhow::Result<()> {
         let listener = Listener::bind(&config.listen).map_err(StartError::from)?;
         let (engine, thread) = Engine::start(Box::new(store), ports, config.engine)
             .context("the engine could not be started")?;
+        let (alert_clock, watched) = (Arc::clone(&clock), stopping.clone());
         let gate = Gate::new(Parts {
             engine: engine.clone(),
             door,
@@ -142,6 +146,8 @@ fn start(config: Config) -> anyhow::Result<()> {
             leaseless,
             stopping,
         });
+        let alerts =
+            Alerts::start(engine.clone(), (alert_clock, Arc::clone(&metrics)), config.alerts, &watched);
         gate.prepare().await?;
         if let Some(tls) = &tls {
             tls.renew_on_hangup().context("signals cannot be received")?;
@@ -150,6 +156,7 @@ fn start(config: Config) -> anyhow::Result<()> {
         let connections = Connections::new((gate, tls), metrics, system::raise_file_limit());
         let mut committer = tokio::task::spawn_blocking(move || thread.join());
         serve((listener, scheme), connections, (&engine, &stop, &mut committer)).await?;
+        alerts.end(LAST_TOLD).await;
         end(engine, committer).await
     });
     // A read that is still under way has nobody left to answer.

@@ -3,12 +3,12 @@
 use tagwerk_core::gate::LimitSettings;
 use tagwerk_core::{Attempt, Call, JobId, Status, Timestamp};
 use tagwerk_engine::row::{
-    ActionRow, AuditRow, Detail, JobRow, KeyRow, KeyWrite, Lane, LaneId, LimitRef, LimitRow, LimitUse,
-    OrderRows, QueueRow, Tally, TypeSettings, VersionRow, VersionWrite, Versioned,
+    ActionRow, AlertRow, AuditRow, Detail, JobRow, KeyRow, KeyWrite, Lane, LaneId, LimitRef, LimitRow,
+    LimitUse, OrderRows, QueueRow, Tally, TypeSettings, VersionRow, VersionWrite, Versioned,
 };
 use tagwerk_engine::store::{
-    Change, ClaimQuery, Filter, Found, Insert, PayloadWrite, Prunable, PruneQuery, SpecialName, StoreResult,
-    Tx,
+    AlertTx, Change, ClaimQuery, Filter, Found, Insert, PayloadWrite, Prunable, PruneQuery, SpecialName,
+    StoreResult, Tx,
 };
 
 use super::{End, Fault, Journal, Kind, Strike, Tried, Write};
@@ -91,6 +91,24 @@ impl Drop for WitnessTx<'_> {
     fn drop(&mut self) {
         self.inner = None;
         self.journal.note(self.tried.clone());
+    }
+}
+
+impl AlertTx for WitnessTx<'_> {
+    fn open_alerts(&mut self) -> StoreResult<Vec<AlertRow>> {
+        self.pass(AlertTx::open_alerts)
+    }
+
+    fn alerts(&mut self, ids: &[i64]) -> StoreResult<Vec<Option<AlertRow>>> {
+        self.pass(|tx| tx.alerts(ids))
+    }
+
+    fn put_alerts(&mut self, rows: &mut [AlertRow]) -> StoreResult<()> {
+        self.pass(|tx| tx.put_alerts(rows))
+    }
+
+    fn put_alert_marks(&mut self, marks: &[(String, i64)]) -> StoreResult<()> {
+        self.pass(|tx| tx.put_alert_marks(marks))
     }
 }
 

@@ -16,9 +16,9 @@ pub struct AuditEntry {
     pub who: String,
     /// What: `job.cancel`, `job.retry`, `job.discard`, `job.force_fail`, `job.unblock`, `job.delete`, `queue.put`,
     /// `queue.pause`, `queue.resume`, `queue.drain`, `queue.open`, `limit.put`, `limit.delete`, `limit.open`, `type.put`,
-    /// `type.delete`, `token.create`, `token.revoke`.
+    /// `type.delete`, `alert.ack`, `token.create`, `token.revoke`.
     pub action: String,
-    /// On what: the id of a job, the name of a queue, limit, type or token.
+    /// On what: the id of a job, the name of a queue, limit, type or token, the number of an alert.
     pub target: String,
     /// Reason or note as given; bounds as written.
     pub note: Option<String>,

@@ -108,6 +108,7 @@ fn is_body_required(route: &Route) -> bool {
             | "put_type"
             | "put_limit"
             | "open_limit"
+            | "acknowledge_alert"
             | "put_queue"
             | "resume_queue"
             | "drain_queue"

@@ -1,6 +1,7 @@
 //! Examples of the document, made from the wire types, so that they cannot be wrong in form. One story: an invoice
 //! that is sent.
 
+mod alerts;
 mod figures;
 mod requests;
 
@@ -19,6 +20,7 @@ use crate::{
     LeaseToken, OnUnknown, OperatorAction, PriorityLabel, Seconds, Status, Time,
 };
 
+pub(super) use alerts::*;
 pub(super) use figures::*;
 pub(super) use requests::*;
 

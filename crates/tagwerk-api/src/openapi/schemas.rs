@@ -53,6 +53,7 @@ fn requests(found: &mut Found) {
     add::<request::DrainRequest>(found);
     add::<request::LimitSettings>(found);
     add::<request::OpenLimitRequest>(found);
+    add::<request::AckRequest>(found);
 }
 
 fn answers(found: &mut Found) {
@@ -70,6 +71,7 @@ fn answers(found: &mut Found) {
     add::<answer::ReviewPage>(found);
     add::<answer::AttemptsPage>(found);
     add::<answer::AuditPage>(found);
+    add::<answer::AlertsPage>(found);
     add::<answer::Explain>(found);
     add::<answer::ClaimedJob>(found);
     add::<answer::BulkClaimAnswer>(found);

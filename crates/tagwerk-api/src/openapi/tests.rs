@@ -82,11 +82,11 @@ fn every_route_is_described_once() {
             );
         }
     }
-    assert_eq!(seen.len(), 45);
+    assert_eq!(seen.len(), 47);
     let document = document();
     let operations: usize =
         document["paths"].as_object().unwrap().values().map(|path| path.as_object().unwrap().len()).sum();
-    assert_eq!(operations, 45);
+    assert_eq!(operations, 47);
 }
 
 #[test]
@@ -135,6 +135,7 @@ fn at_the_door(id: &str, body: &[u8]) -> Result<Vec<String>, Refusal> {
         "unblock" => door.unblock(body, None).map(|_| strict()),
         "put_limit" => door.limit_settings("crm", body).map(|_| strict()),
         "open_limit" => door.open_limit(body).map(|_| strict()),
+        "acknowledge_alert" => door.acknowledge(body).map(|_| strict()),
         "put_type" => door.type_settings("send-invoice", body).map(|_| strict()),
         "put_queue" => door.queue_settings(body).map(|_| strict()),
         "pause_queue" => door.pause(body).map(|_| strict()),
@@ -207,6 +208,8 @@ fn examples_of_answers_are_what_a_client_reads() {
                 "JobsPage" => reads::<answer::JobsPage>,
                 "ReviewPage" => reads::<answer::ReviewPage>,
                 "AttemptsPage" => reads::<answer::AttemptsPage>,
+                "AlertsPage" => reads::<answer::AlertsPage>,
+                "AlertInfo" => reads::<answer::AlertInfo>,
                 "AuditPage" => reads::<answer::AuditPage>,
                 "Explain" => reads::<answer::Explain>,
                 "ClaimedJob" => reads::<answer::ClaimedJob>,
@@ -273,6 +276,7 @@ fn the_document_knows_exactly_the_fields_that_the_door_knows() {
         "drain_queue",
         "put_limit",
         "open_limit",
+        "acknowledge_alert",
     ] {
         let route = routes().find(|route| route.id == id).unwrap();
         let schema = &document["components"]["schemas"][route.body.unwrap().schema];
@@ -311,6 +315,7 @@ fn parameters_are_those_that_the_door_knows() {
     assert_eq!(documented("list_review"), known(door.review_query(nonsense).unwrap_err()));
     assert_eq!(documented("get_job"), known(door.job_query(nonsense).unwrap_err()));
     assert_eq!(documented("list_attempts"), known(door.attempts_query(nonsense).unwrap_err()));
+    assert_eq!(documented("list_alerts"), known(door.alerts_query(nonsense).unwrap_err()));
     assert_eq!(documented("audit"), known(door.audit_query(nonsense).unwrap_err()));
     assert_eq!(documented("readyz"), known(door.readyz_query(nonsense).unwrap_err()));
     assert_eq!(documented("delete_job"), known(door.delete(nonsense, None).unwrap_err()));
@@ -319,7 +324,7 @@ fn parameters_are_those_that_the_door_knows() {
     }
     let with_params = routes().filter(|route| !route.params.is_empty()).count();
     assert_eq!(documented("enqueue_bulk"), known(door.stream_query(nonsense).unwrap_err()));
-    assert_eq!(with_params, 12);
+    assert_eq!(with_params, 13);
     assert_eq!(door.jobs_query(""), Ok(query::JobsQuery::default()));
 }
 

@@ -87,6 +87,8 @@ codes! {
         "PUT /limits/{name} makes one; GET /limits lists those that there are.";
     LimitInUse = "limit-in-use" 409 never "Jobs name this limit",
         "Jobs that have not ended still name it, as many as in_use says, or the settings of types, which in_use names. Raise its bounds, or delete it when nothing names it any more.";
+    AlertNotFound = "alert-not-found" 404 never "No such alert",
+        "GET /alerts lists those that there are; of closed ones the oldest are deleted.";
     MethodNotAllowed = "method-not-allowed" 405 never "Method not allowed",
         "Use a method that the header Allow lists.";
     RequestTimeout = "request-timeout" 408 again "Request too slow",

@@ -4,7 +4,8 @@ use tagwerk_core::{Action, Timestamp};
 
 use crate::batch::Output;
 use crate::command::{
-    ControlQueue, KeyFate, LimitAnswer, LimitCall, Operate, OperateAnswer, PutType, QueueControl,
+    AlertAnswer, AlertCall, ControlQueue, KeyFate, LimitAnswer, LimitCall, Operate, OperateAnswer, PutType,
+    QueueControl,
 };
 use crate::message::Message;
 use crate::row::AuditRow;
@@ -32,6 +33,10 @@ fn row(message: &Message, output: &Output, at: Timestamp) -> Option<AuditRow> {
             (by, limited(call, answer.as_ref().as_ref().ok()?)?)
         }
         (Message::ControlQueue(call, by, _), Output::ControlQueue(Ok(_))) => (by, controlled(call)),
+        (Message::Alert(AlertCall::Acknowledge { id, note }, by, _), Output::Alert(answer)) => {
+            let AlertAnswer::Alert { changed: true, .. } = answer else { return None };
+            (by, ("alert.ack", id.to_string(), note.clone()))
+        }
         _ => return None,
     };
     Some(AuditRow { n: 0, at, who: by.name().to_owned(), action: action.to_owned(), target, note })

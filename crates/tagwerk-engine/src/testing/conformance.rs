@@ -13,6 +13,7 @@
 //! name begins with `f` and a number holds the row of the list of public faults with that number. A bug that is found
 //! in a store becomes a case here first.
 
+pub mod alerts;
 pub mod audit;
 pub mod choice;
 pub mod damage;
@@ -249,6 +250,10 @@ macro_rules! conformance_tests {
                 a_job_that_came_back_is_not_found,
                 an_erased_job_takes_everything_but_key_and_ledger,
                 a_job_is_erased_in_any_state,
+            }
+            alerts {
+                alerts_come_back_as_they_were_written,
+                marks_of_types_come_back,
             }
             audit {
                 entries_of_the_audit_log_come_back_in_order,

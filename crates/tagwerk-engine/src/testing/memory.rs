@@ -7,6 +7,7 @@
 //! It is stricter than other stores need to be. It panics when its caller breaks the contract: a method after an
 //! error, a claimable row that was left claimable, a changed lane, an id that was never given out.
 
+mod alerts;
 mod cow;
 mod faults;
 mod gates;

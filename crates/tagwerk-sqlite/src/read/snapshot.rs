@@ -3,14 +3,13 @@
 use rusqlite::params;
 use tagwerk_core::{JobId, Status, Timestamp};
 use tagwerk_engine::row::{
-    ActionRow, AttemptRow, AuditQuery, AuditRow, FullJob, JobRow, KeyRow, Lane, OrderRows, Place, QueueRow,
-    Tally, TokenRow, TypeSettings,
+    ActionRow, AlertQuery, AlertRow, AttemptRow, AuditQuery, AuditRow, FullJob, JobRow, KeyRow, Lane,
+    OrderRows, Place, QueueRow, Tally, TokenRow, TypeSettings,
 };
 use tagwerk_engine::store::{
-    LaneReady, ListQuery, Listed, Listing, Read, StoreError, StoreFacts, StoreResult,
+    AlertRead, LaneReady, ListQuery, Listed, Listing, Read, StoreError, StoreFacts, StoreResult,
 };
 
-use crate::audit;
 use crate::cells::Cells;
 use crate::codec::job::{Decoder, Depth};
 use crate::codec::{attempt, detail, key, queue, settings};
@@ -19,6 +18,7 @@ use crate::figures;
 use crate::open::beside;
 use crate::read::{Slot, SqliteReaders, list, loose, ready};
 use crate::tx::{keys, served_until};
+use crate::{alert, audit};
 use crate::{migrate, token, turns, tx};
 
 const ACTIONS: &str = "SELECT at, call, version, text FROM action WHERE job = ?1 ORDER BY n";
@@ -207,6 +207,16 @@ impl turns::Source for View<'_> {
             }
             row => row,
         }
+    }
+}
+
+impl AlertRead for Snapshot<'_> {
+    fn alerts(&mut self, query: &AlertQuery) -> StoreResult<Vec<AlertRow>> {
+        Ok(alert::read(self.view()?.conn, query)?)
+    }
+
+    fn alert_marks(&mut self) -> StoreResult<Vec<(String, i64)>> {
+        Ok(alert::marks(self.view()?.conn)?)
     }
 }
 

@@ -39,7 +39,7 @@ impl Key {
 const FOREVER: &str = "forever";
 
 /// A text as TOML writes it.
-fn quoted(text: impl std::fmt::Display) -> String {
+pub(super) fn quoted(text: impl std::fmt::Display) -> String {
     format!("{:?}", text.to_string())
 }
 
@@ -75,7 +75,12 @@ fn is_host(host: &str) -> bool {
 }
 
 /// All keys, in the order in which they are shown.
-pub(super) const KEYS: &[Key] = &[
+pub(super) fn all() -> impl Iterator<Item = &'static Key> {
+    KEYS.iter().chain(super::alerts::KEYS)
+}
+
+/// All but those of alerts.
+const KEYS: &[Key] = &[
     Key {
         name: "listen",
         about: "Where to listen: ADDRESS:PORT (port 0: any free one) or unix:PATH. Beyond loopback: with TLS and API tokens.",
@@ -246,6 +251,6 @@ pub(super) const KEYS: &[Key] = &[
 
 /// The key that somebody probably meant.
 pub(super) fn nearest(name: &str) -> Option<&'static Key> {
-    let meant = tagwerk_api::door::nearest(name, KEYS.iter().map(|key| key.name))?;
-    KEYS.iter().find(|key| key.name == meant)
+    let meant = tagwerk_api::door::nearest(name, all().map(|key| key.name))?;
+    all().find(|key| key.name == meant)
 }

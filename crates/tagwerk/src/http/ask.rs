@@ -36,7 +36,7 @@ pub(super) fn slot<T: Send + 'static>() -> (Reply<T>, oneshot::Receiver<T>) {
 }
 
 /// Sends a command and waits for its answer.
-pub(super) async fn ask<T: Send + 'static>(send: impl FnOnce(ReplyTo<T>)) -> Result<T, EngineError> {
+pub(crate) async fn ask<T: Send + 'static>(send: impl FnOnce(ReplyTo<T>)) -> Result<T, EngineError> {
     let (reply, answer) = slot();
     send(reply);
     // An engine that dropped the command without an answer has panicked.

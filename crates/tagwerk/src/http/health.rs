@@ -13,6 +13,7 @@ use tagwerk_api::problem::Code;
 use tagwerk_core::limits;
 use tagwerk_engine::Vitals;
 use tagwerk_engine::query;
+use tagwerk_engine::row::{AlertQuery, Which};
 use tokio::time::timeout;
 
 use super::App;
@@ -23,6 +24,9 @@ use super::sent::{NoQuery, Query};
 use crate::metrics::Scrape;
 
 type Shared = State<Arc<App>>;
+
+/// All alerts that are open.
+const OPEN_ALERTS: AlertQuery = AlertQuery { after: 0, which: Which::Open, limit: limits::ALERTS_OPEN_MAX };
 
 /// `GET /livez`: the process answers. Says nothing about the store.
 pub(super) async fn livez(_: NoQuery) -> Answer {
@@ -91,6 +95,7 @@ pub(super) async fn metrics(State(app): Shared, _: NoQuery) -> Answer {
                 now,
                 parked: vitals.parked,
                 failing: vitals.failing.is_some(),
+                alerts: read.alerts(&OPEN_ALERTS)?,
             };
             Ok(metrics.write(&scrape))
         })

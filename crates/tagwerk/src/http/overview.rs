@@ -136,7 +136,7 @@ pub(super) async fn stats(State(app): Shared, _: NoQuery) -> Answer {
             totals: totals(&tally),
             commits: CommitStats { commits, requests, parked_claims: whole(vitals.parked) },
             store: store(facts),
-            services: services(&vitals),
+            services: services(&vitals, app.metrics.last_look()),
         },
     )
 }
@@ -151,7 +151,7 @@ fn store(facts: StoreFacts) -> StoreStats {
     }
 }
 
-fn services(vitals: &Vitals) -> Vec<ServiceStats> {
+fn services(vitals: &Vitals, looked: Option<Timestamp>) -> Vec<ServiceStats> {
     let report = vitals.retention.map(|(at, total)| ServiceStats {
         name: "retention".to_owned(),
         last_run_at: Some(view::time(at)),
@@ -160,7 +160,12 @@ fn services(vitals: &Vitals) -> Vec<ServiceStats> {
             total.jobs, total.keys
         )),
     });
-    report.into_iter().collect()
+    let alerts = looked.map(|at| ServiceStats {
+        name: "alerts".to_owned(),
+        last_run_at: Some(view::time(at)),
+        report: None,
+    });
+    report.into_iter().chain(alerts).collect()
 }
 
 fn whole(n: usize) -> i64 {

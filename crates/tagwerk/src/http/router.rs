@@ -13,7 +13,9 @@ use tagwerk_core::access::Scope::{self, Admin, Enqueue, Operate, Read, Work};
 
 use super::access::{About, Need, guard};
 use super::problem::Refused;
-use super::{App, audit, claim, health, jobs, limits, operate, overview, queues, report, review, types};
+use super::{
+    App, alerts, audit, claim, health, jobs, limits, operate, overview, queues, report, review, types,
+};
 
 /// Makes the router, and the list of what each route asks of a token: one of these scopes, and that what it is about is
 /// within the token's patterns.
@@ -76,6 +78,8 @@ routes! {
     post   "/queues/{queue}/open"    => queues::open,             &[Operate],          Queue;
     get    "/workers"                => overview::workers,        &[Read],             Store;
     get    "/stats"                  => overview::stats,          &[Read],             Store;
+    get    "/alerts"                 => alerts::list,             &[Read],             Store;
+    post   "/alerts/{id}/ack"        => alerts::acknowledge,      &[Operate],          Store;
     get    "/audit"                  => audit::list,              &[Read],             Store;
 
     get    "/metrics"                => health::metrics,          &[Read],             Store;

@@ -6,10 +6,10 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 use tagwerk_client::api::problem::Code;
 use tagwerk_client::api::query::{
-    AttemptsQuery, AuditQuery, DeleteQuery, JobsQuery, NamesQuery, ReviewQuery,
+    AlertsQuery, AttemptsQuery, AuditQuery, DeleteQuery, JobsQuery, NamesQuery, ReviewQuery,
 };
 use tagwerk_client::api::request::{
-    BulkClaimRequest, BulkEnqueueRequest, BulkHeartbeatRequest, CancelRequest, CheckpointRequest,
+    AckRequest, BulkClaimRequest, BulkEnqueueRequest, BulkHeartbeatRequest, CancelRequest, CheckpointRequest,
     ClaimRequest, CompleteRequest, DiscardRequest, DrainRequest, EnqueueRequest, FailRequest,
     ForceFailRequest, HeartbeatRequest, HeldLease, LimitSettings, OpenLimitRequest, PauseRequest, Progress,
     QueueSettings, ReleaseRequest, ReportBulkRequest, ReportEntry, ResumeRequest, RetryRequest, TypeSettings,
@@ -190,6 +190,9 @@ async fn the_server_itself() {
     assert_eq!(client.queues(&NamesQuery::default()).await.expect("a page").value.queues.len(), 1);
     let workers = client.workers(&NamesQuery::default()).await.expect("a page").value.workers;
     assert_eq!((workers[0].running, workers[0].version.as_deref()), (1, Some(tagwerk_client::USER_AGENT)));
+    assert!(client.alerts(&AlertsQuery::default()).await.expect("a page").value.alerts.is_empty());
+    let missing = client.acknowledge(7, &AckRequest::default()).await.expect_err("no such alert");
+    assert_eq!(missing.code(), Some(Code::AlertNotFound));
     assert_eq!(client.livez().await.expect("alive").value.status, "alive");
     assert!(client.readyz().await.expect("ready").value.checks.is_some());
     assert!(client.metrics().await.expect("text").value.contains("tagwerk_"));
@@ -212,6 +215,7 @@ const CALLS: &[&str] = &[
     "delete /jobs/{id}",
     "delete /limits/{name}",
     "delete /types/{type}",
+    "get /alerts",
     "get /audit",
     "get /jobs",
     "get /jobs/{id}",
@@ -235,6 +239,7 @@ const CALLS: &[&str] = &[
     "post /queues/{queue}/pause",
     "post /queues/{queue}/resume",
     "put /queues/{queue}",
+    "post /alerts/{id}/ack",
     "post /jobs",
     "post /jobs/bulk",
     "post /jobs/claim",

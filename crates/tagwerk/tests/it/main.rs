@@ -8,6 +8,7 @@
     reason = "tests of the real binary read the real clock and its environment, and fail loudly"
 )]
 
+mod alerts;
 mod cli_bench;
 mod cli_bulk;
 mod cli_client;

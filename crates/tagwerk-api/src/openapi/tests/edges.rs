@@ -198,6 +198,7 @@ fn bounds_of_queries_are_those_of_the_door() {
                     "list_review" => door.review_query(&query).map(|_| ()),
                     "get_job" => door.job_query(&query).map(|_| ()),
                     "list_attempts" => door.attempts_query(&query).map(|_| ()),
+                    "list_alerts" => door.alerts_query(&query).map(|_| ()),
                     "audit" => door.audit_query(&query).map(|_| ()),
                     "readyz" => door.readyz_query(&query).map(|_| ()),
                     "delete_job" => door.delete(&query, None).map(|_| ()),

@@ -14,7 +14,7 @@ use crate::store::{LaneReady, ListQuery, Listed, Listing, Read, StoreFacts, Stor
 
 /// What was committed when it was made.
 pub(super) struct MemoryRead {
-    state: Arc<State>,
+    pub(super) state: Arc<State>,
 }
 
 impl MemoryRead {

@@ -8,6 +8,7 @@ use tagwerk_core::gate::LimitSettings;
 use tagwerk_core::limits::{ATTEMPTS_FIRST, ATTEMPTS_LAST, JOB_ID_MAX};
 use tagwerk_core::{Attempt, JobId, Priority, Status, Timestamp};
 
+use super::alerts::Alerts;
 use super::cow::CowMap;
 use super::gates::Gate;
 use crate::row::{
@@ -59,6 +60,8 @@ pub(super) struct State {
     pub(super) types: BTreeMap<String, TypeSettings>,
     /// The highest version of each object.
     pub(super) versions: CowMap<Versioned, VersionRow>,
+    /// Alerts.
+    pub(super) alerts: Alerts,
     /// The audit log.
     pub(super) audit: Vec<AuditRow>,
     /// What was ever said about queues.
@@ -130,6 +133,7 @@ impl Default for State {
             ledger: BTreeMap::new(),
             types: BTreeMap::new(),
             versions: CowMap::default(),
+            alerts: Alerts::default(),
             audit: Vec::new(),
             queues: BTreeMap::new(),
             claims: BTreeMap::new(),

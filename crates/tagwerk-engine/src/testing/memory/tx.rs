@@ -23,7 +23,7 @@ use crate::store::{
 pub(super) struct MemoryTx<'a> {
     writer: Writer<'a>,
     faults: Faults,
-    state: State,
+    pub(super) state: State,
     /// Rows that the last `claimable` gave and that have not been changed since, and the time it was asked for.
     given: (Timestamp, BTreeSet<JobId>),
     /// An error was returned: the transaction is only good for dropping.
@@ -37,7 +37,7 @@ impl<'a> MemoryTx<'a> {
     }
 
     /// Every method begins here.
-    fn reach(&mut self, point: Point) -> StoreResult<()> {
+    pub(super) fn reach(&mut self, point: Point) -> StoreResult<()> {
         assert!(!self.failed, "{point:?} after an error: the transaction is only good for dropping");
         let reached = self.faults.reach(point);
         self.failed = reached.is_err();

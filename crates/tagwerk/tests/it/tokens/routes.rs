@@ -51,6 +51,8 @@ const TABLE: &[(&str, &str, &str)] = &[
     ("POST", "/queues/{queue}/open", "operate"),
     ("GET", "/workers", "read"),
     ("GET", "/stats", "read"),
+    ("GET", "/alerts", "read"),
+    ("POST", "/alerts/{id}/ack", "operate"),
     ("GET", "/audit", "read"),
     ("GET", "/metrics", "read"),
     ("GET", "/openapi.json", "any"),
