@@ -283,7 +283,7 @@ pub const FIRST_REQUEST_MS: i64 = 30 * SECOND_MS;
 /// How long the handshake of TLS may take: some round trips over a bad line, and no longer, since until then nobody knows who
 /// it is.
 pub const HANDSHAKE_MS: i64 = 10 * SECOND_MS;
-/// Handshakes under way at the same time; further connections are closed at once. Enough for all workers of a site that come
+/// Handshakes under way at the same time; for one more the oldest is given up. Enough for all workers of a site that come
 /// back together, and few enough that those who open connections and say nothing never take the places of those who are in.
 pub const HANDSHAKES_MAX: usize = 2_000;
 /// A file of certificates or a key: a long chain has some 10 KiB. More is another file, named by mistake.

@@ -71,6 +71,29 @@ fn the_second_step_keeps_jobs_findable_by_key() {
     assert_eq!(past, [("taken over".to_owned(), 1), ("freed".to_owned(), 3)]);
 }
 
+/// A token of a store that knew no rates has none of its own.
+#[test]
+fn a_token_that_was_there_before_rates_has_none() {
+    let conn = rusqlite::Connection::open_in_memory().expect("a connection");
+    let before = migrate::ALL.iter().position(|step| step.name == "0014_token_rate").expect("the step");
+    migrate::run(&conn, &migrate::ALL[..before], Timestamp::EPOCH).expect("the schema before");
+    conn.execute(
+        "INSERT INTO token (name, hash, scopes, queues, created) VALUES ('shop', ?1, 'read work', 'mail', 7)",
+        [[5_u8; 32]],
+    )
+    .expect("a token");
+    migrate::run(&conn, migrate::ALL, Timestamp::EPOCH).expect("the schema of now");
+    let tokens = crate::token::read_all(&conn).expect("tokens");
+    let [token] = tokens.as_slice() else { panic!("{tokens:?}") };
+    assert_eq!((token.name.as_str(), token.rate, token.scopes.len()), ("shop", None, 2));
+    for (count, per_ms) in [("5", "NULL"), ("NULL", "5")] {
+        conn.execute_batch(&format!("UPDATE token SET rate_count = {count}, rate_per_ms = {per_ms}"))
+            .expect("half a rate");
+        let told = crate::token::read_all(&conn).expect_err("it cannot be read");
+        assert!(format!("{told:?}").contains("shop"), "{told:?}");
+    }
+}
+
 /// Jobs of a store with the view of before are shown with what orders and limits them.
 #[test]
 fn the_eighth_step_shows_jobs_that_were_there_before() {

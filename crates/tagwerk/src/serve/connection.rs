@@ -18,7 +18,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::listen::Listener;
 use super::socket::{PatientSocket, Socket};
-use super::tls::Tls;
+use super::tls::{Crowd, Tls};
 use crate::http::{Caller, Gate};
 use crate::metrics::Metrics;
 
@@ -35,6 +35,7 @@ pub(super) struct Connections {
     gate: Gate,
     metrics: Arc<Metrics>,
     tls: Option<Arc<Tls>>,
+    handshakes: Arc<Crowd>,
     builder: auto::Builder<TokioExecutor>,
     free: Arc<Semaphore>,
 }
@@ -51,7 +52,9 @@ impl Connections {
         if most < limits::CONNECTIONS_MAX {
             tracing::info!(connections = most, "the limit of open files allows fewer connections than usual");
         }
-        Self { gate, metrics, tls, builder: builder(), free: Arc::new(Semaphore::new(most)) }
+        // Half of the places at least are for those who are in.
+        let handshakes = Crowd::new(limits::HANDSHAKES_MAX.min(most / 2));
+        Self { gate, metrics, tls, handshakes, builder: builder(), free: Arc::new(Semaphore::new(most)) }
     }
 
     /// Accepts connections for ever. When as many are open as may be, further ones wait in the system's queue.
@@ -78,7 +81,7 @@ impl Connections {
     fn serve(&self, socket: Socket, place: OwnedSemaphorePermit, watcher: Watcher) {
         let held = (place, self.metrics.connected());
         let speech = Speech { gate: self.gate.clone(), builder: self.builder.clone(), watcher };
-        let (socket, tls) = (Arc::new(socket), self.tls.clone());
+        let (socket, tls) = (Arc::new(socket), self.tls.clone().map(|tls| (tls, self.handshakes.enter())));
         tokio::spawn(async move {
             let _held = held;
             match tls {
@@ -86,8 +89,8 @@ impl Connections {
                     let client = Caller::new(Arc::<Socket>::clone(&socket));
                     speech.converse(client, PatientSocket::new(socket)).await;
                 }
-                Some(tls) => {
-                    if let Some((client, io)) = tls.encrypt(socket).await {
+                Some((tls, place)) => {
+                    if let Some((client, io)) = tls.encrypt(socket, place).await {
                         speech.converse(Caller::new(client), io).await;
                     }
                 }

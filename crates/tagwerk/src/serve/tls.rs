@@ -2,10 +2,11 @@
 //!
 //! Guarantees: what cannot serve (a file that is missing, a key of another certificate, a certificate that has expired) is
 //! refused by name, at a start as on SIGHUP; then the certificate before it goes on to serve. A handshake has a time
-//! limit, is never waited for by those who accept, and only so many are under way.
+//! limit, is never waited for by those who accept, and when too many are under way the oldest is given up.
 //!
 //! Deliberately absent: certificates of clients (tokens say who they are), several certificates by name.
 
+mod crowd;
 mod encrypted;
 mod files;
 mod handshake;
@@ -15,11 +16,11 @@ use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use rustls::ServerConfig;
-use tagwerk_core::limits;
 use tagwerk_engine::ports::Clock;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 
+pub(super) use crowd::Crowd;
 pub(crate) use files::TlsError;
 
 /// Remaining days of a certificate from which on its end is worth a warning: enough to renew it in office hours.
@@ -38,7 +39,6 @@ pub(crate) struct TlsFiles {
 pub(super) struct Tls {
     files: files::Pair,
     current: RwLock<Arc<ServerConfig>>,
-    handshakes: Semaphore,
     stopping: watch::Receiver<bool>,
     clock: Arc<dyn Clock>,
 }
@@ -54,8 +54,7 @@ impl Tls {
         let loaded = files.load(clock.now())?;
         loaded.tell(clock.now());
         let current = RwLock::new(loaded.config);
-        let handshakes = Semaphore::new(limits::HANDSHAKES_MAX);
-        Ok(Some(Arc::new(Self { files, current, handshakes, stopping, clock })))
+        Ok(Some(Arc::new(Self { files, current, stopping, clock })))
     }
 
     /// Reads the files anew at each SIGHUP, for ever. From the return of this function on none is missed.

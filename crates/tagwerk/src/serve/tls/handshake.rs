@@ -11,6 +11,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio_rustls::TlsAcceptor;
 
 use super::Tls;
+use super::crowd::Place;
 use super::encrypted::{Encrypted, Half};
 use crate::serve::connection::patience;
 use crate::serve::socket::{PatientSocket, Socket};
@@ -21,15 +22,19 @@ const PLAIN_REQUEST_MAX_BYTES: u64 = 1024 * 1024;
 
 impl Tls {
     /// Encrypts a connection. `None`: it is over, for whatever reason.
-    pub(in crate::serve) async fn encrypt(&self, socket: Arc<Socket>) -> Option<(Arc<Encrypted>, Half)> {
-        let Ok(_place) = self.handshakes.try_acquire() else {
-            tracing::warn!("too many TLS handshakes are under way; a connection is closed");
-            return None;
-        };
+    pub(in crate::serve) async fn encrypt(
+        &self,
+        socket: Arc<Socket>,
+        mut place: Place,
+    ) -> Option<(Arc<Encrypted>, Half)> {
         let mut stopping = self.stopping.clone();
         let ended = tokio::select! {
             ended = tokio::time::timeout(patience(limits::HANDSHAKE_MS), self.shake_hands(socket)) => ended,
             _ = stopping.wait_for(|stopping| *stopping) => return None,
+            () = place.given_up() => {
+                tracing::debug!("too many TLS handshakes are under way; the oldest is given up");
+                return None;
+            }
         };
         match ended {
             Ok(Ok(encrypted)) => encrypted,
