@@ -378,6 +378,14 @@ pub const ALERT_EVERY_MS: Range<i64> = Range { min: 100, max: 60 * SECOND_MS };
 pub const ALERT_COMMAND_DEFAULT_MS: i64 = 30 * SECOND_MS;
 /// Bounds of that: while it runs, the next alert waits for it.
 pub const ALERT_COMMAND_MS: Range<i64> = Range { min: 100, max: 10 * MINUTE_MS };
+/// How long an answer of `alerts.webhook` and `alerts.heartbeat_url` may take: services answer in less than a second.
+pub const ALERT_WEBHOOK_DEFAULT_MS: i64 = 10 * SECOND_MS;
+/// Bounds of that: while it is awaited, the next alert waits for it.
+pub const ALERT_WEBHOOK_MS: Range<i64> = Range { min: 100, max: MINUTE_MS };
+/// How often `alerts.heartbeat_url` is called: usual watchers count in minutes.
+pub const ALERT_HEARTBEAT_DEFAULT_MS: i64 = MINUTE_MS;
+/// Bounds of that: more often would be load for somebody else.
+pub const ALERT_HEARTBEAT_MS: Range<i64> = Range { min: SECOND_MS, max: HOUR_MS };
 /// How often the row of an alert that goes on is written: people read it to the minute.
 pub const ALERT_SEEN_EVERY_MS: i64 = 30 * SECOND_MS;
 /// Alerts that are open at the same time: nobody reads more, and the first of them say what is wrong.

@@ -6,6 +6,9 @@
 //! | `look` | looks every few seconds, has openings and closings written by the committer |
 //! | `tell` | tells of them: reads from the store who has still to be told, so that a restart forgets nobody |
 //! | `command` | one way: a command with JSON on stdin |
+//! | `webhook` | the other: a signed POST |
+//! | `heartbeat` | a call each minute, for who watches from outside |
+//! | `outgoing`, `guard`, `target` | the client of both, and where it may not go |
 //! | `message`, `figures` | what is told |
 //!
 //! Guarantees: an opening and a closing are each told once on each way, and told again only where nobody knows whether the
@@ -16,14 +19,20 @@
 
 mod command;
 pub(crate) mod figures;
+mod guard;
+mod heartbeat;
 mod look;
 mod message;
+mod outgoing;
 mod settings;
+mod target;
 mod tell;
+mod webhook;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use anyhow::Context as _;
 use tagwerk_engine::Engine;
 use tagwerk_engine::ports::Clock;
 use tokio::sync::{Notify, mpsc, watch};
@@ -31,7 +40,10 @@ use tokio::task::JoinSet;
 
 use crate::metrics::Metrics;
 
+use outgoing::{Outgoing, System};
 pub(crate) use settings::AlertSettings;
+pub(crate) use target::Target;
+pub(crate) use webhook::Secret;
 
 /// How many messages from memory wait for a way: they are about the store, and there are two of them.
 const FROM_MEMORY: usize = 16;
@@ -42,6 +54,8 @@ struct Shared {
     clock: Arc<dyn Clock>,
     metrics: Arc<Metrics>,
     settings: AlertSettings,
+    /// Who calls others.
+    outgoing: Arc<Outgoing<System>>,
     /// Something is to be told.
     news: Notify,
 }
@@ -56,10 +70,14 @@ impl Alerts {
         (clock, metrics): (Arc<dyn Clock>, Arc<Metrics>),
         settings: AlertSettings,
         stopping: &watch::Receiver<bool>,
-    ) -> Self {
+    ) -> anyhow::Result<Self> {
         settings.warn();
         let ways = settings.ways();
-        let shared = Arc::new(Shared { engine, clock, metrics, settings, news: Notify::new() });
+        let patience = Duration::from_millis(settings.webhook_ms.unsigned_abs());
+        let outgoing = Outgoing::new(settings.targets(), (settings.internal_hosts.clone(), patience))
+            .context("the client of webhooks could not be made")?;
+        let outgoing = Arc::new(outgoing);
+        let shared = Arc::new(Shared { engine, clock, metrics, settings, outgoing, news: Notify::new() });
         let mut tasks = JoinSet::new();
         let mut outlets = Vec::new();
         for way in ways {
@@ -67,8 +85,12 @@ impl Alerts {
             outlets.push(sender);
             tasks.spawn(tell::run(Arc::clone(&shared), (way, receiver), stopping.clone()));
         }
+        if let Some(to) = shared.settings.heartbeat.clone() {
+            let call = (Arc::clone(&shared.outgoing), to);
+            tasks.spawn(heartbeat::run(Arc::clone(&shared), call, stopping.clone()));
+        }
         tasks.spawn(look::run(shared, outlets, stopping.clone()));
-        Self(tasks)
+        Ok(Self(tasks))
     }
 
     /// Waits until they have ended, for a while. What is under way then is cut off, and told again at the next start.

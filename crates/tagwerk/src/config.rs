@@ -227,6 +227,12 @@ impl Config {
             config.sources.retain(|(name, _)| *name != key.name);
             config.sources.push((key.name, source));
         }
+        if let Some((key, message)) = config.alerts.fault() {
+            let source =
+                config.sources.iter().find(|(name, _)| *name == key).map(|(_, source)| source.clone());
+            let source = source.unwrap_or(Source::Default);
+            faults.push(Fault { what: key.to_owned(), source, message: message.to_owned() });
+        }
         if faults.is_empty() { Ok(config) } else { Err(ConfigError(faults)) }
     }
 

@@ -147,7 +147,7 @@ fn start(config: Config) -> anyhow::Result<()> {
             stopping,
         });
         let alerts =
-            Alerts::start(engine.clone(), (alert_clock, Arc::clone(&metrics)), config.alerts, &watched);
+            Alerts::start(engine.clone(), (alert_clock, Arc::clone(&metrics)), config.alerts, &watched)?;
         gate.prepare().await?;
         if let Some(tls) = &tls {
             tls.renew_on_hangup().context("signals cannot be received")?;

@@ -11,7 +11,7 @@ use tagwerk_engine::row::{AlertQuery, AlertRow, Ways, Which};
 use tokio::sync::{mpsc, watch};
 
 use super::message::Message;
-use super::{Shared, command, stopped};
+use super::{Shared, command, stopped, webhook};
 use crate::http::ask;
 
 /// Pauses between tries. After the last one it is given up: what is still so is told in `GET /alerts`.
@@ -158,7 +158,16 @@ impl Teller {
     }
 
     async fn send(&self, message: &Message) -> Result<(), Failed> {
-        command::run(&self.shared.settings, message).await
+        let Shared { settings, outgoing, clock, .. } = &*self.shared;
+        if self.way == Ways::COMMAND {
+            return command::run(settings, message).await;
+        }
+        match (&settings.webhook, &settings.secret) {
+            (Some(to), Some(secret)) => {
+                webhook::send((&**outgoing, to), secret, (message, clock.now())).await
+            }
+            _ => Err(Failed::for_good("alerts.webhook is not set")),
+        }
     }
 
     /// The store cannot be written, so this is not in it. Tried once: it is told again by the next start, and by its end.

@@ -5,6 +5,7 @@ use tagwerk_core::limits;
 
 use super::keys::{Key, quoted};
 use super::value::{Raw, show_duration};
+use crate::alerts::{Secret, Target};
 
 /// What switches something off.
 const OFF: &str = "off";
@@ -111,7 +112,63 @@ pub(super) const KEYS: &[Key] = &[
         set: |config, raw| raw.duration(limits::ALERT_COMMAND_MS).map(|ms| config.alerts.command_ms = ms),
         get: |config| quoted(show_duration(config.alerts.command_ms)),
     },
+    Key {
+        name: "alerts.webhook",
+        about: "URL to which a signed message is posted when an alert opens or closes; \"\": none. Never an internal address.",
+        set: |config, raw| target(raw).map(|target| config.alerts.webhook = target),
+        get: |config| shown_target(config.alerts.webhook.as_ref()),
+    },
+    Key {
+        name: "alerts.webhook_secret",
+        about: "What these messages are signed with: whsec_ and the base64 of 24 to 64 random bytes.",
+        set: |config, raw| {
+            let text = raw.text()?;
+            let secret = if text.is_empty() { None } else { Some(Secret::read(text)?) };
+            config.alerts.secret = secret;
+            Ok(())
+        },
+        get: |config| quoted(if config.alerts.secret.is_some() { "***" } else { "" }),
+    },
+    Key {
+        name: "alerts.webhook_timeout",
+        about: "How long an answer to them, and to heartbeats, may take.",
+        set: |config, raw| raw.duration(limits::ALERT_WEBHOOK_MS).map(|ms| config.alerts.webhook_ms = ms),
+        get: |config| quoted(show_duration(config.alerts.webhook_ms)),
+    },
+    Key {
+        name: "alerts.internal_hosts",
+        about: "Hosts of webhook and heartbeat that may have internal addresses.",
+        set: |config, raw| {
+            let hosts = raw.list()?;
+            let plain = |host: &String| host.trim_matches(['[', ']']).to_ascii_lowercase();
+            config.alerts.internal_hosts = hosts.iter().map(plain).collect();
+            Ok(())
+        },
+        get: |config| format!("{:?}", config.alerts.internal_hosts),
+    },
+    Key {
+        name: "alerts.heartbeat_url",
+        about: "URL that is called each minute while the server does its work, for a watcher outside; \"\": none.",
+        set: |config, raw| target(raw).map(|target| config.alerts.heartbeat = target),
+        get: |config| shown_target(config.alerts.heartbeat.as_ref()),
+    },
+    Key {
+        name: "alerts.heartbeat_every",
+        about: "How often it is called.",
+        set: |config, raw| raw.duration(limits::ALERT_HEARTBEAT_MS).map(|ms| config.alerts.heartbeat_ms = ms),
+        get: |config| quoted(show_duration(config.alerts.heartbeat_ms)),
+    },
 ];
+
+fn target(raw: &Raw) -> Result<Option<Target>, String> {
+    let text = raw.text()?;
+    if text.is_empty() { Ok(None) } else { Target::read(text).map(Some) }
+}
+
+/// Without what may be a secret in it.
+fn shown_target(target: Option<&Target>) -> String {
+    quoted(target.map_or_else(String::new, ToString::to_string))
+}
 
 /// The threshold of a kind; `None`: off.
 fn threshold(kind: Kind, raw: &Raw) -> Result<Option<i64>, String> {

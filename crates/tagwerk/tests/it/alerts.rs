@@ -1,7 +1,9 @@
 //! Alerts of the real server: what rings, what closes by itself, and who is told.
 
 mod command;
+mod receiver;
 mod rings;
+mod webhook;
 
 use std::time::{Duration, Instant};
 
