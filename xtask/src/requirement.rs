@@ -51,9 +51,11 @@ const REQUIREMENTS: &[Requirement] = &[
     test_program("curl", &["curl", "--version"], "curl"),
     test_program("faketime", &["faketime", "--version"], "faketime"),
     test_program("php", &["php", "--version"], "php-cli"),
+    test_program("promtool", &["promtool", "--version"], "prometheus"),
     test_program("python3", &["python3", "--version"], "python3"),
     // Not its version: it may be there and not be allowed to look at processes.
     test_program("strace", &["strace", "-o", "/dev/null", "true"], "strace"),
+    test_program("systemd", &["systemd-analyze", "--version"], "systemd"),
     test_program("sqlite3", &["sqlite3", "--version"], "sqlite3"),
     Requirement {
         name: "schemathesis",

@@ -34,7 +34,7 @@ fn quick() -> Options {
 }
 
 /// Asks again and again: what is awaited comes with time, and nothing outside tells of it.
-fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+pub(crate) fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let since = Instant::now();
     loop {
         if let Some(found) = look() {

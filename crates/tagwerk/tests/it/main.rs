@@ -17,6 +17,7 @@ mod cli_jobs;
 mod cli_ran;
 mod client;
 mod crash;
+mod deploy;
 mod examples_workers;
 mod faults;
 mod follow_ups;
