@@ -27,7 +27,23 @@ pub struct WorkerSeen {
     pub queues: Option<Vec<String>>,
     /// The types of its last claim; `None` = all.
     pub types: Option<Vec<String>>,
+    /// What it asked for before, other than now, each with the last time.
+    pub earlier: Vec<Asked>,
 }
+
+/// What a worker has asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// When last.
+    pub at: Timestamp,
+    /// The queues; `None` = all.
+    pub queues: Option<Vec<String>>,
+    /// The types; `None` = all.
+    pub types: Option<Vec<String>>,
+}
+
+/// Wishes of a worker that are remembered: who turns between more of them is seen at each often enough.
+const EARLIER: usize = 8;
 
 impl WorkerSeen {
     fn new(now: Timestamp) -> Self {
@@ -39,6 +55,26 @@ impl WorkerSeen {
             agent: None,
             queues: None,
             types: None,
+            earlier: Vec::new(),
+        }
+    }
+
+    /// What it asks for from now on, if that is not what it asked for last.
+    fn asks(&mut self, claim: &Claim) {
+        if (&self.queues, &self.types) == (&claim.filter.queues, &claim.filter.types) {
+            return;
+        }
+        let queues = std::mem::replace(&mut self.queues, claim.filter.queues.clone());
+        let types = std::mem::replace(&mut self.types, claim.filter.types.clone());
+        let is = |wish: &Asked, queues: &Option<Vec<String>>, types: &Option<Vec<String>>| {
+            (&wish.queues, &wish.types) == (queues, types)
+        };
+        self.earlier.retain(|wish| !is(wish, &queues, &types) && !is(wish, &self.queues, &self.types));
+        if let Some(at) = self.last_claim_at {
+            if self.earlier.len() >= EARLIER {
+                self.earlier.remove(0);
+            }
+            self.earlier.push(Asked { at, queues, types });
         }
     }
 
@@ -78,11 +114,10 @@ impl Registry {
 
     pub(crate) fn claimed(&mut self, claim: &Claim, now: Timestamp) {
         let seen = self.worker(&claim.worker, now);
+        seen.asks(claim);
         seen.last_claim_at = Some(now);
         seen.waits_until = None;
         seen.agent.clone_from(&claim.agent);
-        seen.queues.clone_from(&claim.filter.queues);
-        seen.types.clone_from(&claim.filter.types);
         match &claim.filter.queues {
             None => {
                 self.any_claim = Some(now);

@@ -5,8 +5,8 @@
 
 use std::collections::HashMap;
 
-use tagwerk_core::Timestamp;
 use tagwerk_core::alert::{Kind, Rules, Scope, Unserved};
+use tagwerk_core::{Timestamp, limits};
 
 use crate::engine::Vitals;
 use crate::registry::{ALL_QUEUES, WorkerSeen};
@@ -68,15 +68,24 @@ impl Unserveds {
     fn asked(&mut self, pair: &Pair, (workers, now): (&[WorkerSeen], Timestamp)) -> Option<Timestamp> {
         let wants =
             |names: &Option<Vec<String>>, name: &String| names.as_ref().is_none_or(|all| all.contains(name));
-        let takers = workers
-            .iter()
-            .filter(|seen| seen.last_claim_at.is_some())
-            .filter(|seen| wants(&seen.queues, &pair.0) && wants(&seen.types, &pair.1));
-        let seen = takers
-            .map(|seen| {
-                seen.waits_until.map_or(seen.last_seen_at(), |until| until.min(now).max(seen.last_seen_at()))
-            })
-            .max();
+        let takes = |queues: &Option<Vec<String>>, types: &Option<Vec<String>>| {
+            wants(queues, &pair.0) && wants(types, &pair.1)
+        };
+        let of_worker = |seen: &WorkerSeen| {
+            let last_claim = seen.last_claim_at?;
+            let there =
+                seen.last_seen_at().max(seen.waits_until.map_or(Timestamp::EPOCH, |until| until.min(now)));
+            if takes(&seen.queues, &seen.types) {
+                return Some(there);
+            }
+            let earlier = seen.earlier.iter().filter(|wish| takes(&wish.queues, &wish.types));
+            let at = earlier.map(|wish| wish.at).max()?;
+            // One that asks for this and that in turn, and is busy since, will ask again.
+            let is_busy = seen.last_report_at > seen.last_claim_at;
+            let in_turn = last_claim.since_ms(at) <= limits::NO_WORKER_AFTER_MS;
+            Some(if is_busy && in_turn { there } else { at })
+        };
+        let seen = workers.iter().filter_map(of_worker).max();
         let known = self.asked.get(pair).copied().max(seen);
         if let Some(at) = known {
             self.asked.insert(pair.clone(), at);

@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests: a broken expectation fails the test")]
 
+mod alerts;
 mod checks;
 mod claims;
 mod damage;

@@ -3,6 +3,7 @@
 mod command;
 mod receiver;
 mod rings;
+mod store;
 mod webhook;
 
 use std::time::{Duration, Instant};
