@@ -44,6 +44,8 @@ pub struct Asked {
 
 /// Wishes of a worker that are remembered: who turns between more of them is seen at each often enough.
 const EARLIER: usize = 8;
+/// Names of queues and types in one of them: who names many asks for all of them at once, not in turn.
+const EARLIER_NAMES: usize = 16;
 
 impl WorkerSeen {
     fn new(now: Timestamp) -> Self {
@@ -70,7 +72,8 @@ impl WorkerSeen {
             (&wish.queues, &wish.types) == (queues, types)
         };
         self.earlier.retain(|wish| !is(wish, &queues, &types) && !is(wish, &self.queues, &self.types));
-        if let Some(at) = self.last_claim_at {
+        let names = [&queues, &types].into_iter().flatten().map(Vec::len).sum::<usize>();
+        if let Some(at) = self.last_claim_at.filter(|_| names <= EARLIER_NAMES) {
             if self.earlier.len() >= EARLIER {
                 self.earlier.remove(0);
             }

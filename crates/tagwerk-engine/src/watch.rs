@@ -137,7 +137,7 @@ impl Watch {
     ) -> TypeFigures {
         let unsuccessful = self.unsuccessful.entry(kind.clone()).or_default();
         let is_more = tally.get(Counter::Pending) + tally.get(Counter::Running) > 0;
-        let (ended, reviews, p95) = self.samples.within(kind, tally, (rules.window_ms, now));
+        let (ended, reviews, p95) = self.samples.within(kind, (rules.window_ms, now));
         TypeFigures {
             name: kind.clone(),
             unsuccessful_ms: unsuccessful.look(tally, now).filter(|_| is_more),

@@ -109,7 +109,7 @@ pub struct Reading {
     pub detail: String,
 }
 
-/// Holds figures against thresholds. A kind that is switched off has no reading.
+/// Holds figures against thresholds. What is calm has no reading, and neither has what is switched off: there is most of it.
 #[must_use]
 pub fn measure(figures: &Figures, rules: &Rules) -> Vec<Reading> {
     let mut readings = Readings { rules, found: Vec::new() };
@@ -134,6 +134,9 @@ impl Readings<'_> {
         let Some(threshold) = self.rules.threshold(kind, scope) else { return };
         let state = value.map_or(State::Unsure, |value| state(value, threshold));
         let value = value.unwrap_or_default();
+        if state == State::Calm {
+            return;
+        }
         let detail = if state == State::Rings { words(value) } else { String::new() };
         self.found.push(Reading { kind, scope: scope.clone(), state, value, threshold, detail });
     }
@@ -251,6 +254,9 @@ impl Readings<'_> {
                 ),
             ),
         };
+        if state == State::Calm {
+            return;
+        }
         let detail = if state == State::Rings { detail } else { String::new() };
         let (kind, scope, value) = (Kind::Store, Scope::Server, store.wal_bytes);
         self.found.push(Reading { kind, scope, state, value, threshold, detail });
@@ -297,8 +303,8 @@ mod tests {
         reading.map(|reading| (reading.state, reading.value, reading.detail))
     }
 
-    fn state_of(figures: &Figures, kind: Kind) -> Option<State> {
-        read(figures, &Rules::default(), kind).map(|(state, ..)| state)
+    fn state_of(figures: &Figures, kind: Kind) -> State {
+        read(figures, &Rules::default(), kind).map_or(State::Calm, |(state, ..)| state)
     }
 
     fn queue(queue: QueueFigures) -> Figures {
@@ -338,10 +344,10 @@ mod tests {
     fn what_cannot_be_told_of_one_type_does_not_hide_another() {
         let figures = |unserved| queue(QueueFigures { unserved, ..QueueFigures::default() });
         let unsure = figures(vec![waits("a", None), waits("b", Some(1_000))]);
-        assert_eq!(state_of(&unsure, Kind::NoWorker), Some(State::Unsure));
+        assert_eq!(state_of(&unsure, Kind::NoWorker), State::Unsure);
         let rings = figures(vec![waits("a", None), waits("b", Some(300_000))]);
-        assert_eq!(state_of(&rings, Kind::NoWorker), Some(State::Rings));
-        assert_eq!(state_of(&figures(vec![]), Kind::NoWorker), Some(State::Calm));
+        assert_eq!(state_of(&rings, Kind::NoWorker), State::Rings);
+        assert_eq!(state_of(&figures(vec![]), Kind::NoWorker), State::Calm);
     }
 
     #[test]
@@ -349,24 +355,24 @@ mod tests {
         let ended = |failed, completed, whole| {
             ended(Ended { completed, failed, retried: failed, released: 0, whole })
         };
-        assert_eq!(state_of(&ended(19, 0, false), Kind::FailureRate), Some(State::Unsure));
-        assert_eq!(state_of(&ended(19, 0, true), Kind::FailureRate), Some(State::Calm));
+        assert_eq!(state_of(&ended(19, 0, false), Kind::FailureRate), State::Unsure);
+        assert_eq!(state_of(&ended(19, 0, true), Kind::FailureRate), State::Calm);
         let figures = ended(10, 10, false);
         let (state, value, detail) = read(&figures, &Rules::default(), Kind::FailureRate).unwrap();
         assert_eq!(
             (state, value, &*detail),
             (State::Rings, 500, "10 of 20 attempts of type t failed within 10 min")
         );
-        assert_eq!(state_of(&ended(9, 11, false), Kind::FailureRate), Some(State::Near));
-        assert_eq!(state_of(&ended(18, 2, false), Kind::RetryRate), Some(State::Rings));
-        assert_eq!(state_of(&ended(17, 3, false), Kind::RetryRate), Some(State::Near));
+        assert_eq!(state_of(&ended(9, 11, false), Kind::FailureRate), State::Near);
+        assert_eq!(state_of(&ended(18, 2, false), Kind::RetryRate), State::Rings);
+        assert_eq!(state_of(&ended(17, 3, false), Kind::RetryRate), State::Near);
     }
 
     #[test]
     fn giving_back_is_a_loop_only_where_nothing_comes_of_it() {
         let ended = |released, completed| ended(Ended { completed, released, ..Ended::default() });
-        assert_eq!(state_of(&ended(100, 99), Kind::ReleaseLoop), Some(State::Rings));
-        assert_eq!(state_of(&ended(100, 100), Kind::ReleaseLoop), Some(State::Calm));
+        assert_eq!(state_of(&ended(100, 99), Kind::ReleaseLoop), State::Rings);
+        assert_eq!(state_of(&ended(100, 100), Kind::ReleaseLoop), State::Calm);
     }
 
     #[test]
@@ -376,15 +382,15 @@ mod tests {
         let (state, _, detail) = read(&figures, &Rules::default(), Kind::Store).unwrap();
         assert_eq!((state, &*detail), (State::Rings, "nothing can be written: the disk is full"));
         let long = StoreFigures { failing: None, wal_bytes: 512 * 1024 * 1024 };
-        assert_eq!(state_of(&Figures { store: long, ..Figures::default() }, Kind::Store), Some(State::Rings));
-        assert_eq!(state_of(&Figures::default(), Kind::Store), Some(State::Calm));
+        assert_eq!(state_of(&Figures { store: long, ..Figures::default() }, Kind::Store), State::Rings);
+        assert_eq!(state_of(&Figures::default(), Kind::Store), State::Calm);
     }
 
     #[test]
     fn a_rule_for_one_thing_goes_before_the_general_one_and_off_is_no_reading() {
         let figures = queue(QueueFigures { oldest_ready_ms: Some(60_000), ..QueueFigures::default() });
         let mut rules = Rules::default();
-        assert_eq!(read(&figures, &rules, Kind::OldestReadyAge).unwrap().0, State::Calm);
+        assert_eq!(read(&figures, &rules, Kind::OldestReadyAge), None);
         let mut rule = Rule::default();
         rule.thresholds.insert(Kind::OldestReadyAge, Some(60_000));
         rules.single.insert(Scope::Queue("q".to_owned()), rule);

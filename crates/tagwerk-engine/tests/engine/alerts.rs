@@ -30,10 +30,10 @@ impl Eyes {
     }
 
     /// How one thing stands.
-    fn state(&mut self, rig: &Rig, kind: Kind, name: &str) -> Option<State> {
+    fn state(&mut self, rig: &Rig, kind: Kind, name: &str) -> State {
         let is = |reading: &Reading| reading.kind == kind && reading.scope.name() == name;
         let found = measure(&self.look(rig).figures, &self.rules).into_iter().find(is);
-        found.map(|reading| reading.state)
+        found.map_or(State::Calm, |reading| reading.state)
     }
 
     /// Looks, and has written what follows: what opened, what closed.
@@ -131,15 +131,15 @@ fn after_a_start_nobody_is_missed_before_they_had_time_to_come() {
     rig.create(in_queue("q"));
     let mut rig = rig.restart(3_600_000);
     let mut eyes = Eyes::default();
-    assert_eq!(eyes.state(&rig, Kind::NoWorker, "q"), Some(State::Unsure));
+    assert_eq!(eyes.state(&rig, Kind::NoWorker, "q"), State::Unsure);
     rig.advance(FIVE_MINUTES - 1_000);
-    assert_eq!(eyes.state(&rig, Kind::NoWorker, "q"), Some(State::Unsure));
+    assert_eq!(eyes.state(&rig, Kind::NoWorker, "q"), State::Unsure);
     rig.advance(1_000);
-    assert_eq!(eyes.state(&rig, Kind::NoWorker, "q"), Some(State::Rings));
+    assert_eq!(eyes.state(&rig, Kind::NoWorker, "q"), State::Rings);
     rig.claim(of("other"));
-    assert_eq!(eyes.state(&rig, Kind::NoWorker, "q"), Some(State::Rings));
+    assert_eq!(eyes.state(&rig, Kind::NoWorker, "q"), State::Rings);
     rig.claim(of("q"));
-    assert_eq!(eyes.state(&rig, Kind::NoWorker, "q"), Some(State::Calm));
+    assert_eq!(eyes.state(&rig, Kind::NoWorker, "q"), State::Calm);
 }
 
 /// What was open before a restart neither closes nor opens anew by it.
@@ -168,10 +168,10 @@ fn jobs_that_are_soon_due_are_missed_when_they_become_due() {
     eyes.look(&rig);
     for _ in 0..59 {
         rig.advance(60_000);
-        assert_ne!(eyes.state(&rig, Kind::NoWorker, "q"), Some(State::Rings));
+        assert_ne!(eyes.state(&rig, Kind::NoWorker, "q"), State::Rings);
     }
     rig.advance(60_000);
-    assert_eq!(eyes.state(&rig, Kind::NoWorker, "q"), Some(State::Rings));
+    assert_eq!(eyes.state(&rig, Kind::NoWorker, "q"), State::Rings);
 }
 
 /// One worker for two queues asks for them in turn; it is there for both, whichever it asked for last.
@@ -185,13 +185,13 @@ fn a_worker_that_asks_in_turn_is_there_for_all_that_it_asks_for() {
         rig.advance(1_000);
         rig.claim(of("a"));
         rig.claim(of("b"));
-        assert_eq!(eyes.state(&rig, Kind::NoWorker, "a"), Some(State::Calm));
+        assert_eq!(eyes.state(&rig, Kind::NoWorker, "a"), State::Calm);
     }
     // From now on it asks for the other one only.
     for second in 0..300 {
         rig.advance(1_000);
         rig.claim(of("b"));
-        let rings = eyes.state(&rig, Kind::NoWorker, "a") == Some(State::Rings);
+        let rings = eyes.state(&rig, Kind::NoWorker, "a") == State::Rings;
         assert_eq!(rings, second >= 299, "{second}");
     }
 }
@@ -207,17 +207,17 @@ fn a_claim_that_waits_is_somebody() {
     let waiting = rig.park(Claim { wait_ms: 30_000, ..of("q") });
     for _ in 0..29 {
         rig.advance(1_000);
-        assert_ne!(eyes.state(&rig, Kind::NoWorker, "q"), Some(State::Rings));
+        assert_ne!(eyes.state(&rig, Kind::NoWorker, "q"), State::Rings);
     }
     rig.advance(2_000);
     assert!(waiting.try_recv().is_ok());
     for _ in 0..8 {
         rig.advance(1_000);
-        assert_ne!(eyes.state(&rig, Kind::NoWorker, "q"), Some(State::Rings));
+        assert_ne!(eyes.state(&rig, Kind::NoWorker, "q"), State::Rings);
     }
     // It was first seen that the job is soon due two seconds after the claim had ended.
     rig.advance(3_000);
-    assert_eq!(eyes.state(&rig, Kind::NoWorker, "q"), Some(State::Rings));
+    assert_eq!(eyes.state(&rig, Kind::NoWorker, "q"), State::Rings);
 }
 
 /// Nobody looked when it came into review: the next server tells it, once.
@@ -234,7 +234,7 @@ fn what_came_into_review_unseen_is_new_at_the_next_start() {
     // It has been judged now.
     let mut rig = rig.restart(1_000);
     let mut eyes = Eyes::default();
-    assert_eq!(eyes.state(&rig, Kind::ReviewNew, "t"), Some(State::Calm));
+    assert_eq!(eyes.state(&rig, Kind::ReviewNew, "t"), State::Calm);
     assert_eq!(eyes.judge(&mut rig), (vec![], vec![]));
 }
 
@@ -246,11 +246,11 @@ fn a_job_that_is_in_review_for_long_rings_until_somebody_decides() {
     rig.say(&held, failed(ErrorClass::Permanent)).unwrap();
     rig.clock.advance(86_399_000);
     rig.tick();
-    assert_eq!(eyes.state(&rig, Kind::ReviewAge, "t"), Some(State::Near));
+    assert_eq!(eyes.state(&rig, Kind::ReviewAge, "t"), State::Near);
     rig.advance(31_000);
-    assert_eq!(eyes.state(&rig, Kind::ReviewAge, "t"), Some(State::Rings));
+    assert_eq!(eyes.state(&rig, Kind::ReviewAge, "t"), State::Rings);
     rig.operate(id, tagwerk_core::Action::Discard).unwrap();
-    assert_eq!(eyes.state(&rig, Kind::ReviewAge, "t"), Some(State::Calm));
+    assert_eq!(eyes.state(&rig, Kind::ReviewAge, "t"), State::Calm);
 }
 
 #[test]
@@ -263,10 +263,10 @@ fn a_type_without_success_rings_while_there_is_more_to_do() {
     eyes.look(&rig);
     rig.clock.advance(3_600_000);
     rig.tick();
-    assert_eq!(eyes.state(&rig, Kind::NoSuccess, "t"), Some(State::Rings));
+    assert_eq!(eyes.state(&rig, Kind::NoSuccess, "t"), State::Rings);
     let held = rig.take("w");
     rig.say(&held, completed()).unwrap();
-    assert_eq!(eyes.state(&rig, Kind::NoSuccess, "t"), Some(State::Calm));
+    assert_eq!(eyes.state(&rig, Kind::NoSuccess, "t"), State::Calm);
     // The last one failed for good: nothing is to be done, so nothing is missed here.
     rig.create(in_queue("q"));
     let held = rig.take("w");
@@ -274,7 +274,7 @@ fn a_type_without_success_rings_while_there_is_more_to_do() {
     eyes.look(&rig);
     rig.clock.advance(3_600_000);
     rig.tick();
-    assert_eq!(eyes.state(&rig, Kind::NoSuccess, "t"), Some(State::Calm));
+    assert_eq!(eyes.state(&rig, Kind::NoSuccess, "t"), State::Calm);
 }
 
 #[test]
@@ -285,14 +285,14 @@ fn run_times_are_those_of_the_window() {
     for _ in 0..20 {
         eyes.runs.note("t", 2 * HOUR_MS);
     }
-    assert_eq!(eyes.state(&rig, Kind::RunTimeP95, "t"), Some(State::Rings));
+    assert_eq!(eyes.state(&rig, Kind::RunTimeP95, "t"), State::Rings);
     for _ in 0..12 {
         rig.advance(60_000);
         eyes.look(&rig);
     }
-    assert_eq!(eyes.state(&rig, Kind::RunTimeP95, "t"), Some(State::Calm));
+    assert_eq!(eyes.state(&rig, Kind::RunTimeP95, "t"), State::Calm);
     for _ in 0..20 {
         eyes.runs.note("t", MINUTE_MS);
     }
-    assert_eq!(eyes.state(&rig, Kind::RunTimeP95, "t"), Some(State::Calm));
+    assert_eq!(eyes.state(&rig, Kind::RunTimeP95, "t"), State::Calm);
 }
