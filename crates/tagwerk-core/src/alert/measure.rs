@@ -190,6 +190,12 @@ impl Readings<'_> {
             _ if whole => Some(0),
             _ => None,
         };
+        let rules = self.rules;
+        // What has been counted for less than a window may be all that there was, or not: it is enough to ring, not to be calm.
+        let counted = |kind: Kind, n: i64| {
+            let is_enough = rules.threshold(kind, &scope).is_some_and(|threshold| n >= threshold);
+            (whole || is_enough).then_some(n)
+        };
         self.add(
             Kind::NoSuccess,
             &scope,
@@ -212,7 +218,9 @@ impl Readings<'_> {
         self.add(
             Kind::ReviewNew,
             &scope,
-            (Some(of.reviews), |n| format!("{} of {scope} came into review within {window}", jobs(n))),
+            (counted(Kind::ReviewNew, of.reviews), |n| {
+                format!("{} of {scope} came into review within {window}", jobs(n))
+            }),
         );
         self.add(
             Kind::ReviewAge,
@@ -236,7 +244,7 @@ impl Readings<'_> {
         self.add(
             Kind::ReleaseLoop,
             &scope,
-            (Some(loops), |n| {
+            (counted(Kind::ReleaseLoop, loops), |n| {
                 format!("workers gave back {} of {scope} within {window} and completed {completed}", jobs(n))
             }),
         );
@@ -368,9 +376,22 @@ mod tests {
         assert_eq!(state_of(&ended(17, 3, false), Kind::RetryRate), State::Near);
     }
 
+    /// After a restart an alert about what came before it is not calm because nothing has come since.
+    #[test]
+    fn what_was_counted_for_less_than_a_window_rings_and_is_not_calm() {
+        let came = |reviews, whole| {
+            let ended = Ended { whole, ..Ended::default() };
+            let of = TypeFigures { name: "t".to_owned(), reviews, ended, ..TypeFigures::default() };
+            state_of(&Figures { types: vec![of], ..Figures::default() }, Kind::ReviewNew)
+        };
+        assert_eq!((came(0, false), came(1, false)), (State::Unsure, State::Rings));
+        assert_eq!((came(0, true), came(1, true)), (State::Calm, State::Rings));
+    }
+
     #[test]
     fn giving_back_is_a_loop_only_where_nothing_comes_of_it() {
-        let ended = |released, completed| ended(Ended { completed, released, ..Ended::default() });
+        let ended =
+            |released, completed| ended(Ended { completed, released, whole: true, ..Ended::default() });
         assert_eq!(state_of(&ended(100, 99), Kind::ReleaseLoop), State::Rings);
         assert_eq!(state_of(&ended(100, 100), Kind::ReleaseLoop), State::Calm);
     }

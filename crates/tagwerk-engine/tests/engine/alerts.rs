@@ -234,7 +234,7 @@ fn what_came_into_review_unseen_is_new_at_the_next_start() {
     // It has been judged now.
     let mut rig = rig.restart(1_000);
     let mut eyes = Eyes::default();
-    assert_eq!(eyes.state(&rig, Kind::ReviewNew, "t"), State::Calm);
+    assert_eq!(eyes.state(&rig, Kind::ReviewNew, "t"), State::Unsure);
     assert_eq!(eyes.judge(&mut rig), (vec![], vec![]));
 }
 

@@ -189,7 +189,7 @@ fn ids_and_paths_that_do_not_exist() {
         "/ui/",
         "/schedules",
         "/operations",
-        "/alerts",
+        "/alarms",
         "/schedules",
         "/events",
         "/review/groups",

@@ -92,7 +92,7 @@
 //! | f111 | `http_who::f111_it_refuses_to_listen_where_others_could_reach_it` |
 //! | f112 | `http_who::f112_no_spelling_of_a_path_gets_around_the_guards` |
 //! | f113 | `alerts::webhook::f113_redirects_are_not_followed_and_count_as_failed` |
-//! | f114 | `alerts::webhook`: `f114_loopback_by_its_address_is_refused`, `f114_loopback_by_a_name_is_refused`, `f114_a_link_local_address_is_refused`, `f114_the_heartbeat_is_refused_inside_too`; names that change: `f114_dns_that_changes_helps_nobody` in `src/alerts/outgoing.rs` |
+//! | f114 | `alerts::webhook::f114_loopback_by_its_address_is_refused`, `alerts::webhook::f114_loopback_by_a_name_is_refused`, `alerts::webhook::f114_a_link_local_address_is_refused`, `alerts::webhook::f114_the_heartbeat_is_refused_inside_too`; names that change: `f114_dns_that_changes_helps_nobody` in `src/alerts/outgoing.rs` |
 //! | f115 | `http_payload::f115_secrets_reach_no_log_list_or_metric` |
 //! | f116 | `faults::clocks::f116_a_delay_counts_from_the_acceptance_by_the_servers_clock` |
 //! | f118 | `faults::clocks::f118_a_start_in_the_past_is_now` |
