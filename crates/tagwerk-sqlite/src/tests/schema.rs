@@ -94,6 +94,23 @@ fn a_token_that_was_there_before_rates_has_none() {
     }
 }
 
+/// What came into review before there were alerts is not told as new.
+#[test]
+fn reviews_that_were_there_before_alerts_are_marked_as_judged() {
+    let conn = rusqlite::Connection::open_in_memory().expect("a connection");
+    let before = migrate::ALL.iter().position(|step| step.name == "0013_alerts").expect("the step");
+    migrate::run(&conn, &migrate::ALL[..before], Timestamp::EPOCH).expect("the schema before");
+    conn.execute_batch(
+        "INSERT INTO queue (id, name) VALUES (1, 'a'), (2, 'b');
+         INSERT INTO type (id, name) VALUES (1, 'charge'), (2, 'send');
+         INSERT INTO lane (id, queue, type) VALUES (1, 1, 1), (2, 2, 1), (3, 1, 2);
+         INSERT INTO ledger (lane, reviews) VALUES (1, 3), (2, 4), (3, 0);",
+    )
+    .expect("a file of before");
+    migrate::run(&conn, migrate::ALL, Timestamp::EPOCH).expect("the schema of now");
+    assert_eq!(crate::alert::marks(&conn).ok(), Some(vec![("charge".to_owned(), 7)]));
+}
+
 /// Jobs of a store with the view of before are shown with what orders and limits them.
 #[test]
 fn the_eighth_step_shows_jobs_that_were_there_before() {
