@@ -6,6 +6,7 @@
 mod bulk;
 mod caps;
 mod dying;
+mod effects;
 mod follow;
 mod hands;
 mod honest;
@@ -21,8 +22,8 @@ mod turns;
 
 use std::collections::BTreeMap;
 
-use tagwerk_core::JobId;
-use tagwerk_engine::command::{Enqueued, OperateAnswer};
+use tagwerk_core::{Job, JobId, Status};
+use tagwerk_engine::command::{Enqueued, OperateAnswer, Refusal};
 use tagwerk_engine::store::Listed;
 
 use crate::call::{Answer, Call, Reply};
@@ -38,6 +39,10 @@ pub(crate) struct Board {
     pub(crate) leases: Vec<(JobId, String, String)>,
     /// Jobs that were seen in review in the order of an ordering key.
     pub(crate) failed: Vec<JobId>,
+    /// What the world outside has been made to do, by key, and what came of it.
+    pub(crate) done: BTreeMap<String, String>,
+    /// Jobs that were seen in review with effects in doubt: version, and keys by name.
+    pub(crate) doubts: BTreeMap<JobId, (i64, BTreeMap<String, String>)>,
 }
 
 /// What an actor works with while it is awake.
@@ -50,8 +55,19 @@ pub(crate) struct Desk<'w> {
     pub(crate) board: &'w Board,
     pub(crate) plan: &'w Plan,
     pub(crate) out: Vec<Letter>,
+    /// What it does to the world outside.
+    pub(crate) acts: Vec<Act>,
     /// In how many milliseconds it wants to wake up again.
     pub(crate) wake_in: Option<i64>,
+}
+
+/// A side effect that is done now.
+#[derive(Clone, Debug)]
+pub(crate) struct Act {
+    pub(crate) job: JobId,
+    pub(crate) name: String,
+    pub(crate) key: String,
+    pub(crate) result: String,
 }
 
 /// A call on its way.
@@ -130,7 +146,13 @@ impl Board {
             }
             Answer::Claim(claimed) => self.pin_claim(claimed),
             Answer::Work(work) => {
+                for result in &work.results {
+                    if let Err(Refusal::Rejected { job, .. }) = result {
+                        self.pin_doubts(&job.row.job);
+                    }
+                }
                 for result in work.results.iter().flatten() {
+                    self.pin_doubts(&result.job.row.job);
                     self.pin_job(result.job.row.job.id, result.job.row.job.version);
                     self.pin_failed(&result.job.row);
                 }
@@ -141,8 +163,20 @@ impl Board {
             Answer::Operate(Ok(OperateAnswer { job: Listed::Job(full), .. })) => {
                 self.pin_job(full.row.job.id, full.row.job.version);
                 self.pin_failed(&full.row);
+                self.pin_doubts(&full.row.job);
             }
+            Answer::Operate(Err(Refusal::Rejected { job, .. })) => self.pin_doubts(&job.row.job),
             Answer::Operate(_) | Answer::PutType(_) | Answer::Limit(_) | Answer::Queue(_) => {}
+        }
+    }
+
+    fn pin_doubts(&mut self, job: &Job) {
+        let open = job.open_effects().map(|effect| (effect.name.to_string(), effect.key.to_string()));
+        let open: BTreeMap<String, String> = open.collect();
+        if job.status == Status::Failed && !open.is_empty() {
+            self.doubts.insert(job.id, (job.version, open));
+        } else {
+            self.doubts.remove(&job.id);
         }
     }
 

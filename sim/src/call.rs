@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tagwerk_core::{Action, ErrorClass, JobId, Outcome, Rejection};
 use tagwerk_engine::command::{
-    Claim, ClaimAnswer, ControlQueue, EngineError, Enqueue, LimitAnswer, LimitCall, Operate, OperateAnswer,
-    PutType, QueueAnswer, QueueControl, QueueRefusal, Refusal, Said, Work, WorkAnswer,
+    Claim, ClaimAnswer, ControlQueue, EffectSaid, EngineError, Enqueue, LimitAnswer, LimitCall, Operate,
+    OperateAnswer, PutType, QueueAnswer, QueueControl, QueueRefusal, Refusal, Said, Work, WorkAnswer,
 };
 use tagwerk_engine::message::{By, EnqueueAnswer, Message};
 use tagwerk_engine::ports::Responder;
@@ -146,6 +146,9 @@ pub(crate) const fn said_name(said: &Said) -> &'static str {
     match said {
         Said::Heartbeat { .. } => "heartbeat",
         Said::Checkpoint(_) => "checkpoint",
+        Said::Effect(_, EffectSaid::Begin { .. }) => "begin an effect",
+        Said::Effect(_, EffectSaid::Finish { .. }) => "finish an effect",
+        Said::Effect(_, EffectSaid::Abort) => "abort an effect",
         Said::Lead { .. } => "complete with follow-ups",
         Said::Throttle { .. } => "fail and hold a limit",
         Said::Report { outcome, .. } => match outcome {
@@ -241,6 +244,10 @@ pub(crate) const fn rejection_code(rejection: &Rejection) -> &'static str {
         Rejection::NotRunning { .. } => "not-running",
         Rejection::AlreadyReported { .. } => "already-reported",
         Rejection::LeaseRequired => "lease-required",
+        Rejection::EffectsOpen { .. } => "effects-open",
+        Rejection::EffectNotBegun => "effect-not-begun",
+        Rejection::EffectFinished => "effect-finished",
+        Rejection::TooManyEffects => "too-many-effects",
         Rejection::NotFailed { .. } => "not-failed",
         Rejection::UseDiscard => "use-discard",
         Rejection::UseCancel { .. } => "use-cancel",

@@ -9,6 +9,7 @@ mod claim_order;
 mod depth;
 mod due;
 mod durable;
+mod effects_once;
 mod fenced;
 mod ids_rise;
 mod key_unique;
@@ -61,6 +62,8 @@ pub(crate) enum Event<'a> {
     Sent(&'a Call),
     /// A call was answered, in a step in which something was committed or not.
     Answered { call: &'a Call, reply: &'a Reply, committed: bool },
+    /// Somebody has done something in the world outside, for a job.
+    Acted { job: JobId, name: &'a str, who: &'a str },
     /// The step is over.
     StepOver,
     /// Everything that the store holds, and what it must hold by what was written.
@@ -91,6 +94,7 @@ pub(crate) fn all(plan: &Plan) -> Vec<Box<dyn Invariant>> {
     vec![
         Box::new(acknowledged::Acknowledged::default()),
         Box::new(durable::Durable),
+        Box::new(effects_once::EffectsOnce::default()),
         Box::new(one_lease::OneLease::default()),
         Box::new(one_result::OneResult::default()),
         Box::new(ordered::Ordered::default()),

@@ -20,6 +20,7 @@
 mod actors;
 mod call;
 mod chance;
+mod draws;
 mod invariants;
 mod model;
 mod node;

@@ -13,6 +13,7 @@ mod capacity;
 mod choice;
 mod clock;
 mod compare;
+mod effects;
 mod enqueue;
 mod explained;
 mod eye;
@@ -39,6 +40,7 @@ use tagwerk_core::{RetryPolicy, Status};
 use tagwerk_engine::row::{FullJob, Lane, Tally, TypeSettings};
 use tagwerk_engine::settings::Settings;
 
+use crate::draws::Draws;
 use crate::plan::Plan;
 
 use capacity::Capacity;
@@ -90,6 +92,8 @@ pub(crate) struct Model {
     ledger: Ledger,
     capacity: Capacity,
     tokens: BTreeSet<String>,
+    effect_keys: BTreeSet<String>,
+    drawn: Draws,
     nodes: Vec<NodeView>,
     served_until: Option<i64>,
     last_id: i64,
@@ -109,7 +113,7 @@ pub(crate) struct Model {
 const AVOID_MS: i64 = 30_000;
 
 impl Model {
-    pub(crate) fn new(plan: &Plan) -> Self {
+    pub(crate) fn new(plan: &Plan, drawn: Draws) -> Self {
         Self {
             settings: plan.settings.clone(),
             capacity: plan.caps.as_ref().map(Capacity::of).unwrap_or_default(),
@@ -120,6 +124,8 @@ impl Model {
             objects: BTreeMap::new(),
             ledger: Ledger::default(),
             tokens: BTreeSet::new(),
+            effect_keys: BTreeSet::new(),
+            drawn,
             nodes: Vec::new(),
             served_until: None,
             last_id: 0,

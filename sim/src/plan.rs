@@ -131,6 +131,8 @@ pub(crate) struct Plan {
     pub(crate) caps: Option<Caps>,
     /// So many of 100 completions lead to other jobs. In many worlds none does.
     pub(crate) leads: u32,
+    /// So many of 100 signs of life of a worker are about a side effect. In many worlds there are none.
+    pub(crate) effects: u32,
 }
 
 impl Plan {
@@ -162,6 +164,7 @@ impl Plan {
             caps: None,
             // From a stream of its own, so that worlds without follow-ups stay what they were.
             leads: *Chance::new(seed ^ 0xF011_0330).pick(&[0, 0, 0, 10, 35]),
+            effects: *Chance::new(seed ^ 0x0EFF_EC75).pick(&[0, 0, 0, 30, 70]),
         };
         plan.limit(seed);
         plan
@@ -170,7 +173,7 @@ impl Plan {
     /// Limits for some worlds. The reference store looks at every row where there are any, so those worlds are smaller.
     fn limit(&mut self, seed: u64) {
         if self.mass {
-            self.leads = 0;
+            (self.leads, self.effects) = (0, 0);
             return;
         }
         self.caps = Caps::of(seed, self.queues, self.nodes);

@@ -15,10 +15,10 @@ use tagwerk_core::Timestamp;
 use tagwerk_engine::committer::Ports;
 use tagwerk_engine::ports::{Clock, NoObserver};
 use tagwerk_engine::testing::clock::ManualClock;
-use tagwerk_engine::testing::entropy::ScriptedEntropy;
 
 use crate::actors::{self, Actor, Board, Desk};
 use crate::chance::Chance;
+use crate::draws::Draws;
 use crate::invariants::At;
 use crate::model::Contradiction;
 use crate::node::{Disk, Node};
@@ -195,17 +195,17 @@ impl World {
         let plan = Plan::of(seed, store);
         let mut chance = Chance::new(seed ^ 0x5EED);
         let clock = ManualClock::new(Timestamp::from_millis(START));
-        let entropy = ScriptedEntropy::new(chance.u64());
+        let entropy = Draws::new(chance.u64());
         let ports = Ports {
             clock: Arc::new(clock.clone()),
-            entropy: Arc::new(entropy),
+            entropy: Arc::new(entropy.clone()),
             observer: Arc::new(NoObserver),
         };
         let disk = Disk::new(store)?;
         if let Some(caps) = &plan.caps {
             disk.set_up(caps, clock.now())?;
         }
-        let judges = Judges::new(&plan);
+        let judges = Judges::new(&plan, entropy);
         let mut world = Self {
             clock,
             ports,
@@ -338,10 +338,19 @@ impl World {
             board: &self.board,
             plan: &self.plan,
             out: Vec::new(),
+            acts: Vec::new(),
             wake_in: None,
         };
         act(who.actor.as_mut(), &mut desk);
-        let (out, wake_in) = (desk.out, desk.wake_in);
+        let (out, acts, wake_in) = (desk.out, desk.acts, desk.wake_in);
+        let name = who.name.clone();
+        for act in acts {
+            self.tally.count("effects", "done");
+            let text = format!("{name} does {} with key {}", act.name, act.key);
+            self.trace.line(mono, vec![act.job], &text);
+            self.board.done.insert(act.key.clone(), act.result.clone());
+            self.judges.acts.push((name.clone(), act));
+        }
         if let Some(ms) = wake_in {
             self.later(ms, Event::Wake(player));
         }

@@ -4,6 +4,7 @@ mod alert;
 mod attempt;
 mod audit;
 mod bulk;
+mod effect;
 mod encode;
 mod job;
 mod limit;
@@ -16,6 +17,7 @@ pub use audit::{AuditEntry, AuditPage};
 pub use bulk::{
     BulkClaimAnswer, BulkEnqueueAnswer, BulkHeartbeatAnswer, EnqueueResult, ReportBulkAnswer, ReportResult,
 };
+pub use effect::{Effect, EffectAnswer, EffectInDoubt};
 pub use encode::Encode;
 pub use job::{
     ClaimedJob, CompletedJob, DamagedJob, Deleted, EnqueueAnswer, EnqueueTombstone, Enqueued, Existing,

@@ -13,6 +13,7 @@
 mod alerts;
 mod body;
 mod decoded;
+mod effect;
 mod enqueue;
 mod follow;
 mod gates;
@@ -28,9 +29,10 @@ mod worker;
 
 pub use body::{check_content_type, is_ndjson, parse_if_match, parse_job_id};
 pub use decoded::{
-    Cancel, Checkpoint, Claim, Complete, Delete, Discard, Drain, Fail, FollowUps, ForceFail, Heartbeat,
-    Holder, LimitBounds, NewJob, NewJobs, Pause, QueueBounds, RateBounds, Release, Report, ReportBulk,
-    ReportItem, Reported, ReserveBounds, Resume, Retry, RetryFields, Throttle, TypeDefaults, Unblock,
+    Cancel, Checkpoint, Claim, Complete, Delete, Discard, Drain, EffectBegin, EffectFinish, Fail, FollowUps,
+    ForceFail, Heartbeat, Holder, LimitBounds, NewJob, NewJobs, Pause, QueueBounds, RateBounds, Release,
+    Report, ReportBulk, ReportItem, Reported, ReserveBounds, Resume, Retry, RetryFields, Throttle,
+    TypeDefaults, Unblock,
 };
 pub use limits::DoorLimits;
 pub use nearest::nearest;

@@ -21,9 +21,10 @@ pub mod query;
 pub mod request;
 
 pub use names::{
-    AlertKind, AlertScope, AlertStatus, AlertUnit, AttemptOutcome, ErrorClass, ExplainKind, FailureCause,
-    FailureReason, IdempotencyScope, Jitter, LimitClosed, OnDuplicate, OnHeadFailure, OnMismatch, OnUnknown,
-    OperatorAction, PriorityLabel, ReportOutcome, Status, StreamResults,
+    AlertKind, AlertScope, AlertStatus, AlertUnit, Assume, AttemptOutcome, EffectState, ErrorClass,
+    ExplainKind, FailureCause, FailureReason, IdempotencyScope, Jitter, LimitClosed, OnDuplicate,
+    OnHeadFailure, OnMismatch, OnUnknown, OperatorAction, PriorityLabel, ReportOutcome, Status,
+    StreamResults,
 };
 pub use time::{Time, TimeError, format_rfc3339, parse_rfc3339};
 pub use values::{Json, LeaseToken, Seconds};

@@ -167,6 +167,30 @@ wire_enum! {
 }
 
 wire_enum! {
+    /// What is known of an effect: to who begins it, what to do now.
+    EffectState {
+        /// Go ahead, with `key`.
+        New = "new",
+        /// An earlier attempt began it and never said what became of it: look it up by `key` first.
+        InDoubt = "in_doubt",
+        /// It happened; `result` is what came of it. Skip it.
+        Done = "done",
+        /// It certainly did not happen.
+        Aborted = "aborted",
+    }
+}
+
+wire_enum! {
+    /// What a person has found out about the effects in doubt.
+    Assume {
+        /// They happened.
+        Done = "done",
+        /// They did not.
+        NotDone = "not_done",
+    }
+}
+
+wire_enum! {
     /// How a failure is to be understood.
     ErrorClass {
         /// It certainly did not happen and may succeed later without change. The default of `fail`.

@@ -5,6 +5,7 @@
 mod alerts;
 mod bounds;
 mod document;
+mod effects;
 mod examples;
 mod jobs;
 mod operating;
@@ -21,6 +22,7 @@ pub fn routes() -> impl Iterator<Item = &'static Route> {
     jobs::ROUTES
         .iter()
         .chain(workers::ROUTES)
+        .chain(effects::ROUTES)
         .chain(operating::ROUTES)
         .chain(queues::ROUTES)
         .chain(alerts::ROUTES)

@@ -10,13 +10,14 @@ mod queue;
 
 pub use alert::AckRequest;
 pub use attempt::{
-    BulkClaimRequest, BulkHeartbeatRequest, CheckpointRequest, ClaimRequest, CompleteRequest, FailRequest,
-    HeartbeatRequest, HeldLease, ReleaseRequest, ReportBulkRequest, ReportEntry,
+    BulkClaimRequest, BulkHeartbeatRequest, CheckpointRequest, ClaimRequest, CompleteRequest,
+    EffectAbortRequest, EffectBeginRequest, EffectFinishRequest, FailRequest, HeartbeatRequest, HeldLease,
+    ReleaseRequest, ReportBulkRequest, ReportEntry,
 };
 pub use enqueue::{BulkEnqueueRequest, EnqueueRequest, Priority, Progress, RetrySettings, Subject};
 pub use limit::{LimitSettings, OpenLimitRequest, RateSettings, Throttle};
 pub use operate::{
-    CancelRequest, DiscardRequest, ForceFailRequest, RetryRequest, TypeSettings, UnblockRequest,
+    Assumed, CancelRequest, DiscardRequest, ForceFailRequest, RetryRequest, TypeSettings, UnblockRequest,
 };
 pub use queue::{DrainRequest, PauseRequest, QueueSettings, Reserve, ResumeRequest};
 

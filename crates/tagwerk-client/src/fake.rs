@@ -1,7 +1,7 @@
 //! A queue in memory, for tests of handlers: no server, no waiting, no I/O.
 //!
 //! It keeps to the rules that handlers notice: keys make a job once, retries are counted, an unknown outcome makes the next attempt
-//! look first, the last checkpoint is there for it, follow-ups come only with a completion. Time passes at once: delays and back-off are
+//! look first, the last checkpoint is there for it, an effect that was left open is in doubt, follow-ups come only with a completion. Time passes at once: delays and back-off are
 //! over when the next job is looked for.
 //!
 //! Deliberately absent: leases that are lost, limits, ordering keys, priorities, scopes and lifetimes of keys. For those run a server.
@@ -13,8 +13,8 @@ use tagwerk_api::request::EnqueueRequest;
 use tagwerk_api::{ErrorClass, Json, Status};
 use tokio::sync::watch;
 
-use crate::work::{Facts, Kind, outcome};
-use crate::{Context, NewJob, Worker};
+use crate::work::{Facts, Journal, Kind, outcome};
+use crate::{Context, Failure, NewJob, Worker};
 
 /// Retries of a job that says nothing of them, as the server has it.
 const MAX_RETRIES: u32 = 3;
@@ -78,6 +78,7 @@ pub struct FakeJob {
     pub checkpoint: Option<String>,
     /// How often it was given back.
     pub release_count: u32,
+    effects: Journal,
 }
 
 impl Fake {
@@ -138,18 +139,25 @@ impl Fake {
         let checkpoint = job.checkpoint.clone().and_then(|text| Json::from_text(text).ok());
         // Nobody stops it.
         let (_stopper, told) = watch::channel(false);
-        let context = Context::new(facts, checkpoint, (told, None));
+        let context = Context::new(facts, (checkpoint, job.effects.clone()), (told, None));
         let payload = job.request.payload.clone().unwrap_or_else(|| Json::from(&serde_json::json!({})));
         let started = worker.handlers().start(&job.request.job_type, context.clone(), payload);
         let Some(mut task) = started else { return false };
         let outcome = outcome(&mut task).await;
         let said = context.said().clone();
-        self.state().settle(id, (outcome.map_err(|failure| failure.0), said));
+        let outcome = outcome.map_err(|failure| failure.0);
+        self.state().settle((id, worker.knows_doubt()), (outcome, said));
         true
     }
 }
 
 impl FakeJob {
+    /// Effects that were begun and of which no handler has said what became of them.
+    #[must_use]
+    pub fn open_effects(&self) -> Vec<&str> {
+        self.effects.open()
+    }
+
     fn max_retries(&self) -> u32 {
         self.request.max_retries.unwrap_or(MAX_RETRIES)
     }
@@ -174,6 +182,7 @@ impl State {
             error: None,
             checkpoint: None,
             release_count: 0,
+            effects: Journal::default(),
         };
         self.jobs.insert(id, job);
         id
@@ -184,10 +193,22 @@ impl State {
         waiting.next().map(|(id, job)| (*id, job.clone()))
     }
 
-    fn settle(&mut self, id: i64, (outcome, said): (Result<Option<Json>, Kind>, crate::work::Said)) {
+    fn settle(
+        &mut self,
+        (id, knows_doubt): (i64, bool),
+        (outcome, said): (Result<Option<Json>, Kind>, crate::work::Said),
+    ) {
         let Some(job) = self.jobs.get_mut(&id) else { return };
         job.attempt += 1;
         job.checkpoint = said.checkpoint.map(Json::into_text);
+        job.effects = said.effects;
+        let open = job.effects.open().join(", ");
+        let outcome = match outcome {
+            Ok(_) | Err(Kind::Released { .. }) if !open.is_empty() => {
+                Err(Failure::unknown(format!("the handler ended while an effect is open: {open}")).0)
+            }
+            outcome => outcome,
+        };
         match outcome {
             Ok(result) => {
                 job.status = Status::Completed;
@@ -200,7 +221,8 @@ impl State {
             Err(Kind::Failed { class, error, .. }) => {
                 job.error = Some(error);
                 job.verify = class == ErrorClass::Unknown;
-                if class == ErrorClass::Permanent || job.retry_count >= job.max_retries() {
+                let is_blind = class == ErrorClass::Unknown && !open.is_empty() && !knows_doubt;
+                if class == ErrorClass::Permanent || is_blind || job.retry_count >= job.max_retries() {
                     job.status = Status::Failed;
                 } else {
                     job.retry_count += 1;

@@ -53,7 +53,7 @@
 //!
 //! - A server at `https://` must have a certificate that an authority of the system vouches for, or one of [`ClientBuilder::ca_file`].
 //!
-//! Deliberately absent: a switch to trust anybody, threads and signals, the effect journal (to come with the server's).
+//! Deliberately absent: a switch to trust anybody, threads and signals.
 
 mod address;
 mod answer;
@@ -82,4 +82,4 @@ pub use stream::{JobAnswers, JobLines, StreamEnded};
 /// The wire types: request bodies, answers, problem codes, names.
 pub use tagwerk_api as api;
 pub use task::{NewJob, Producer, Task};
-pub use work::{Context, Event, Failure, Tally, Worker, WorkerBuilder};
+pub use work::{Context, Effect, Event, Failure, Tally, Worker, WorkerBuilder};

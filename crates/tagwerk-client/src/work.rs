@@ -9,9 +9,10 @@
 //! - A server that is away costs no work: handlers go on, reports are repeated for up to an hour. A claim whose answer was lost
 //!   is repeated under its `request_id`, so it burns no attempt; one that nobody waits for any more is given back.
 //!
-//! Deliberately absent: threads, signals, a clock of its own but for `tokio`'s timers. The effect journal is to come.
+//! Deliberately absent: threads, signals, a clock of its own but for `tokio`'s timers.
 
 mod context;
+mod effect;
 mod failure;
 mod report;
 mod slot;
@@ -29,6 +30,8 @@ use tokio::task::JoinSet;
 
 pub use context::Context;
 pub(crate) use context::{Facts, Said};
+pub use effect::Effect;
+pub(crate) use effect::Journal;
 pub use failure::Failure;
 pub(crate) use failure::Kind;
 
@@ -84,6 +87,7 @@ struct Settings {
     concurrency: u32,
     lease: Duration,
     poll: Duration,
+    handles_verify: bool,
     handlers: Handlers,
     listener: Listener,
     requests: Nonce,
@@ -139,6 +143,7 @@ impl Worker {
             concurrency: 1,
             lease: Duration::from_mins(1),
             poll: Duration::from_secs(20),
+            handles_verify: false,
             handlers: Handlers::default(),
             listener: Arc::new(|_| {}),
             requests: Nonce::new(),
@@ -180,6 +185,10 @@ impl Worker {
         outcome.map(|()| tally)
     }
 
+    pub(crate) fn knows_doubt(&self) -> bool {
+        self.settings.handles_verify
+    }
+
     pub(crate) fn handlers(&self) -> &Handlers {
         &self.settings.handlers
     }
@@ -216,6 +225,14 @@ impl WorkerBuilder {
     /// How long a claim waits for a job. Default: 20 s, short enough for proxies that cut idle connections; at most 60.
     pub fn poll(mut self, poll: Duration) -> Self {
         self.0.poll = poll;
+        self
+    }
+
+    /// All handlers deal with what an earlier attempt may have done: they look up each effect that is in doubt
+    /// ([`Context::effect`] with a look-up does), or are harmless to repeat. Without this, a job whose attempt is lost while an
+    /// effect is open goes to review, unless its type says `handles_verify`.
+    pub fn handles_verify(mut self) -> Self {
+        self.0.handles_verify = true;
         self
     }
 

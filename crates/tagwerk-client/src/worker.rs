@@ -3,11 +3,13 @@
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tagwerk_api::answer::{
-    BulkClaimAnswer, BulkHeartbeatAnswer, ClaimedJob, CompletedJob, HeartbeatAnswer, Job, ReportBulkAnswer,
+    BulkClaimAnswer, BulkHeartbeatAnswer, ClaimedJob, CompletedJob, EffectAnswer, HeartbeatAnswer, Job,
+    ReportBulkAnswer,
 };
 use tagwerk_api::request::{
-    BulkClaimRequest, BulkHeartbeatRequest, CheckpointRequest, ClaimRequest, CompleteRequest, FailRequest,
-    HeartbeatRequest, ReleaseRequest, ReportBulkRequest,
+    BulkClaimRequest, BulkHeartbeatRequest, CheckpointRequest, ClaimRequest, CompleteRequest,
+    EffectAbortRequest, EffectBeginRequest, EffectFinishRequest, FailRequest, HeartbeatRequest,
+    ReleaseRequest, ReportBulkRequest,
 };
 
 use crate::call::{Call, Repeat};
@@ -65,6 +67,34 @@ impl Client {
         self.report(id, "checkpoint", (checkpoint, Repeat::Safe)).await
     }
 
+    /// `POST /jobs/{id}/effects/{name}/begin`: before a side effect. `new`: go ahead with the key of the answer; `in_doubt`: look
+    /// it up by that key first; `done`: skip it.
+    pub async fn effect_begin(
+        &self,
+        effect: (i64, &str),
+        begin: &EffectBeginRequest,
+    ) -> Result<Answer<EffectAnswer>, Error> {
+        self.effect(effect, ("begin", begin)).await
+    }
+
+    /// `POST /jobs/{id}/effects/{name}/finish`: it happened.
+    pub async fn effect_finish(
+        &self,
+        effect: (i64, &str),
+        finish: &EffectFinishRequest,
+    ) -> Result<Answer<EffectAnswer>, Error> {
+        self.effect(effect, ("finish", finish)).await
+    }
+
+    /// `POST /jobs/{id}/effects/{name}/abort`: it certainly did not happen.
+    pub async fn effect_abort(
+        &self,
+        effect: (i64, &str),
+        abort: &EffectAbortRequest,
+    ) -> Result<Answer<EffectAnswer>, Error> {
+        self.effect(effect, ("abort", abort)).await
+    }
+
     /// `POST /jobs/report/bulk`: at most 1,000 reports and a claim in one round trip. Repeated only if every report has
     /// its lease and the claim, if there is one, its `request_id`.
     pub async fn report_bulk(&self, bulk: &ReportBulkRequest) -> Result<Answer<ReportBulkAnswer>, Error> {
@@ -74,6 +104,16 @@ impl Client {
         let repeat = reports.chain(claims).fold(Repeat::Safe, Repeat::and);
         let call = Call::post("/jobs/report/bulk".to_owned(), bulk, repeat)?;
         self.send(call.waiting(claim.and_then(|claim| claim.wait_seconds))).await
+    }
+
+    /// Twice is the same as once: the same lease begins, finishes and aborts the same.
+    async fn effect(
+        &self,
+        (id, name): (i64, &str),
+        (verb, body): (&str, &impl Serialize),
+    ) -> Result<Answer<EffectAnswer>, Error> {
+        let name = tagwerk_api::query::encode(name);
+        self.report(id, &format!("effects/{name}/{verb}"), (body, Repeat::Safe)).await
     }
 
     async fn report<T: DeserializeOwned>(

@@ -1,6 +1,8 @@
 //! What can happen to a job.
 
-use crate::{Attempt, Call, ErrorClass, JobId, LeaseBits, RetryPolicy, Timestamp};
+use std::sync::Arc;
+
+use crate::{Assumed, Attempt, Call, EffectCall, ErrorClass, JobId, LeaseBits, RetryPolicy, Timestamp};
 
 /// Everything a decision depends on besides the job and the event.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -26,6 +28,8 @@ pub struct Grant {
     pub lease_ms: i64,
     /// Hard limit of the attempt in milliseconds.
     pub timeout_ms: Option<i64>,
+    /// The worker, or the type of the job, deals with what an earlier attempt may have done.
+    pub handles_verify: bool,
     /// The claim's `request_id`.
     pub request_id: Option<String>,
 }
@@ -129,8 +133,12 @@ pub enum Event {
     Heartbeat(Caller),
     /// The holder stores a checkpoint.
     Checkpoint(Caller),
+    /// A worker says something about the effect with this name.
+    Effect(Caller, Arc<str>, EffectCall),
     /// The holder reports.
     Report(Caller, Report),
+    /// The live lease with these bits is given back by the server, since nobody has heard of it.
+    Unheard(LeaseBits, Report),
     /// The live lease or the time limit of the attempt has ended (see [`crate::overdue`]).
     AttemptOver,
     /// The maximum age has been reached while pending.
@@ -140,6 +148,8 @@ pub enum Event {
         /// That job.
         by: JobId,
     },
+    /// A person has looked up the effects in doubt. Comes with a retry out of review.
+    Assume(Assumed),
     /// An operator acts, optionally only if the job still has the version that was seen.
     Operate {
         /// What is done.
@@ -185,7 +195,11 @@ impl Event {
             Self::Claim(_) => Call::Claim,
             Self::Heartbeat(_) => Call::Heartbeat,
             Self::Checkpoint(_) => Call::Checkpoint,
-            Self::Report(_, report) => report.call(),
+            Self::Effect(_, _, EffectCall::Begin { .. }) => Call::EffectBegin,
+            Self::Effect(_, _, EffectCall::Finish { .. }) => Call::EffectFinish,
+            Self::Effect(_, _, EffectCall::Abort) => Call::EffectAbort,
+            Self::Report(_, report) | Self::Unheard(_, report) => report.call(),
+            Self::Assume(_) => Call::Retry,
             Self::AttemptOver | Self::Expire => Call::Time,
             Self::Supersede { .. } => Call::Supersede,
             Self::Operate { action, .. } => action.call(),

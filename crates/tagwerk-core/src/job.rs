@@ -3,7 +3,7 @@
 //! What no rule looks at (type, queue, payload, subject …) is not here; the engine keeps it beside this.
 
 use crate::names::names;
-use crate::{Lease, Timestamp};
+use crate::{Effect, Lease, Timestamp};
 
 /// Identity of a job: a positive integer below 2^53, so that every JSON reader holds it exactly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -180,6 +180,8 @@ pub struct Job {
     pub on_unknown: OnUnknown,
     /// An earlier attempt ended and nobody knows whether its effect happened.
     pub verify: bool,
+    /// Whoever was given the newest lease, or the type of the job, deals with what an earlier attempt may have done.
+    pub handles_verify: bool,
     /// `cancel {wait: true}` was called: the attempt that runs is the last thing that happens.
     pub cancel_requested: bool,
     /// The job that made it out of date: it carries a higher version of the same object. Never runs again by itself.
@@ -194,6 +196,8 @@ pub struct Job {
     pub failure: Option<Failure>,
     /// Last error text; kept through a requeue and after completion.
     pub error: Option<String>,
+    /// The effect journal, in the order in which effects were first begun. Mostly empty.
+    pub effects: Vec<Effect>,
     /// Who holds it; `Some` exactly while `status` is `Running`.
     pub lease: Option<Lease>,
     /// When it was accepted.
@@ -246,6 +250,7 @@ impl Job {
             max_age_ms: new.max_age_ms,
             on_unknown: new.on_unknown,
             verify: false,
+            handles_verify: false,
             cancel_requested: false,
             superseded_by: None,
             acted: false,
@@ -253,6 +258,7 @@ impl Job {
             earlier_lost: false,
             failure: None,
             error: None,
+            effects: Vec::new(),
             lease: None,
             created_at: new.now,
             updated_at: new.now,

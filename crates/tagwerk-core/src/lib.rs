@@ -8,6 +8,7 @@
 pub mod access;
 pub mod alert;
 pub mod attempt;
+pub mod effect;
 pub mod event;
 pub mod gate;
 pub mod idempotency;
@@ -26,6 +27,7 @@ pub mod time;
 pub mod transition;
 
 pub use attempt::{Attempt, AttemptEnd, Before, ErrorClass, Lease, LeaseBits};
+pub use effect::{Assume, Assumed, Begun, Effect, EffectCall, EffectState};
 pub use event::{Action, Caller, Ctx, Event, Grant, Outcome, Report, ReportHash};
 pub use idempotency::{OnDuplicate, OnMismatch, Scope, Standing};
 pub use job::{Cause, Failure, FailureClass, Job, JobId, NewJob, OnUnknown, Reason, Status};

@@ -196,6 +196,14 @@ pub const REPORTS_FOLLOW_UPS_MAX: usize = BULK_JOBS_MAX;
 pub const CLAIM_JOBS: Range<u32> = Range { min: 1, max: 1_000 };
 /// Bytes of one claim answer: what a worker's client reads without trouble. One job is always given, however large.
 pub const CLAIM_BUDGET_BYTES: usize = 8 * MIB;
+/// Effects of one job: what has more steps that must not be done twice is better several jobs. All are read with the job.
+pub const EFFECTS_PER_JOB: usize = 100;
+/// Name of an effect, since it is typed by people and stands in paths.
+pub const EFFECT_NAME_MAX_BYTES: usize = 64;
+/// Key of an effect, if the worker brings its own: as long as an idempotency key, because it often is one.
+pub const EFFECT_KEY_MAX_BYTES: usize = KEY_MAX_BYTES;
+/// Result of an effect: an id and what is needed of an answer; the whole answer belongs where it came from.
+pub const EFFECT_RESULT_MAX_BYTES: usize = RESULT_MAX_BYTES;
 /// Jobs that one `complete` may enqueue: they are written in the transaction of the report, which everybody else waits for.
 pub const FOLLOW_UPS_MAX: usize = 1_000;
 /// Bytes of the jobs that one `complete` may enqueue: they are written in the transaction of the report.

@@ -1,6 +1,8 @@
 //! Why a call about a job was refused. Each is a stable problem code on the wire.
 
-use crate::{AttemptEnd, JobId, Status};
+use std::sync::Arc;
+
+use crate::{AttemptEnd, JobId, Status, limits};
 
 /// The call that was refused, for the history and the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -35,6 +37,12 @@ pub enum Call {
     Supersede,
     /// `unblock`.
     Unblock,
+    /// `effects/{name}/begin`.
+    EffectBegin,
+    /// `effects/{name}/finish`.
+    EffectFinish,
+    /// `effects/{name}/abort`.
+    EffectAbort,
 }
 
 /// A refused call. Nothing has changed, unless it came in [`crate::Answer::Refused`].
@@ -78,6 +86,24 @@ pub enum Rejection {
     /// A report without token could be somebody else's.
     #[error("send the lease token of the claim: without it this report could be another attempt's")]
     LeaseRequired,
+    /// Something was begun, and it is not said what became of it.
+    #[error("nobody has said yet what became of {}; finish or abort first", .names.join(", "))]
+    EffectsOpen {
+        /// The open effects.
+        names: Vec<Arc<str>>,
+    },
+    /// The job has no effect of this name.
+    #[error("no effect of this name was begun")]
+    EffectNotBegun,
+    /// The effect is done, with another result, or cannot be undone by words.
+    #[error("the effect was finished before; what was stored then stands")]
+    EffectFinished,
+    /// The journal of the job is full.
+    #[error(
+        "the job has {} effects; use fewer names, or let the work of each be a job of its own",
+        limits::EFFECTS_PER_JOB
+    )]
+    TooManyEffects,
     /// Only a job in review can be retried or discarded.
     #[error("the job is {}, not in review", .status.name())]
     NotFailed {

@@ -9,6 +9,7 @@
 //! | `claim` | may this job be handed out? |
 //! | `caller` | is the caller the holder, late, repeated or stale? |
 //! | `contact` | heartbeat and checkpoint |
+//! | `effect` | the effect journal |
 //! | `report` | complete, fail and release: in time, late, repeated |
 //! | `setback` | what follows an attempt that did not succeed, however it ended |
 //! | `time_up` | the end of a lease, of the time limit, of the maximum age |
@@ -22,6 +23,7 @@
 mod caller;
 mod claim;
 mod contact;
+mod effect;
 mod operate;
 mod report;
 mod setback;
@@ -77,13 +79,16 @@ pub enum Answer {
 /// stores the overdue one first. So an attempt that is over can never be extended, reported as live or counted as
 /// running, whether or not anybody has rewritten its row yet.
 ///
-/// Every [`Answer::Done`] except that of a heartbeat or a checkpoint raises `version` by one and sets `updated_at`.
+/// Every [`Answer::Done`] except that of a heartbeat, a checkpoint or an effect raises `version` by one and sets `updated_at`.
 pub fn decide(job: &Job, event: &Event, ctx: &Ctx) -> Result<Step, Rejection> {
     refuse_out_of_turn(job, event, ctx.now)?;
     match event {
         Event::Claim(grant) => claim::claim(job, grant, ctx.now),
         Event::Heartbeat(caller) => contact::heartbeat(job, caller, ctx.now),
         Event::Checkpoint(caller) => contact::checkpoint(job, caller, ctx.now),
+        Event::Effect(caller, name, call) => effect::effect(job, caller, (name, call), ctx.now),
+        Event::Assume(assume) => Ok(effect::assume(job, assume, ctx.now)),
+        Event::Unheard(bits, report) => report::unheard(job, *bits, report, ctx),
         Event::Report(caller, report) => report::report(job, caller, report, ctx),
         Event::AttemptOver => time_up::attempt_over(job, ctx),
         Event::Expire => Ok(time_up::expire(job, ctx.now)),

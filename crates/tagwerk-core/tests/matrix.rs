@@ -8,8 +8,8 @@ use std::fmt::Write as _;
 
 use scene::{LEASE_MS, Scene, Token, bits, completed, failed, force_fail, plain, released, report};
 use tagwerk_core::{
-    Action, Answer, Attempt, Caller, ErrorClass, Event, History, JobId, Outcome, Rejection, Status, Step,
-    decide, overdue,
+    Action, Answer, Attempt, Caller, Effect, EffectCall, EffectState, ErrorClass, Event, History, JobId,
+    Outcome, Rejection, Status, Step, decide, overdue,
 };
 
 /// Brings a job into the state that a row or column is about.
@@ -220,6 +220,10 @@ fn refusal(rejection: &Rejection) -> String {
         Rejection::NotRunning { .. } => "409 not-running".to_owned(),
         Rejection::AlreadyReported { .. } => "409 already-reported".to_owned(),
         Rejection::LeaseRequired => "409 lease-required".to_owned(),
+        Rejection::EffectsOpen { .. } => "409 effects-open".to_owned(),
+        Rejection::EffectNotBegun => "409 effect-not-begun".to_owned(),
+        Rejection::EffectFinished => "409 effect-finished".to_owned(),
+        Rejection::TooManyEffects => "409 too-many-effects".to_owned(),
         Rejection::NotFailed { .. } => "409 not-failed".to_owned(),
         Rejection::UseDiscard => "409 use-discard".to_owned(),
         Rejection::UseCancel { .. } => "409 use-cancel".to_owned(),
@@ -263,6 +267,73 @@ fn calls(page: &mut String) {
             rows.push(std::iter::once(name.to_owned()).chain(cells).collect());
         }
         table(page, call, &rows);
+    }
+}
+
+type MakeCall = fn() -> EffectCall;
+
+/// What is said about an effect.
+const EFFECT_CALLS: [(&str, MakeCall); 3] = [
+    ("effect begin", || EffectCall::Begin { own: None, fresh: "fresh".into() }),
+    ("effect finish", || EffectCall::Finish { result: None }),
+    ("effect abort", || EffectCall::Abort),
+];
+
+/// An effect that the newest lease has begun; of a completed job it is done, since nothing else can be.
+fn with_effect(mut s: Scene) -> Scene {
+    let is_done = s.job.status == Status::Completed;
+    s.job.effects.push(Effect {
+        name: "ship".into(),
+        state: if is_done { EffectState::Done } else { EffectState::Open },
+        key: "key".into(),
+        seq: s.job.leases,
+        begun_at: s.ctx.now,
+        ended_at: is_done.then_some(s.ctx.now),
+        assumed: false,
+        result: None,
+    });
+    s
+}
+
+fn effect_cell(s: &Scene, event: &Event) -> String {
+    match decide(&s.job, event, &s.ctx) {
+        Err(rejection) => refusal(&rejection),
+        Ok(Step { job, answer: Answer::Refused(rejection), .. }) => {
+            format!("{} → {}", refusal(&rejection), standing(&job))
+        }
+        Ok(Step { job, answer, .. }) => {
+            assert_eq!(job.version, s.job.version);
+            let known = job.effect("ship").map(|effect| job.standing(effect).name());
+            format!("{} {}", if answer == Answer::Done { "→" } else { "=" }, known.unwrap_or("none"))
+        }
+    }
+}
+
+/// Calls about an effect, and reports while it is open. What is open was begun by the newest lease.
+fn effects(page: &mut String) {
+    let reports: [(&str, MakeEvent); 3] = [
+        ("complete, with an open effect", |caller| Event::Report(caller, report(completed()))),
+        ("fail unknown, with an open effect", |caller| {
+            Event::Report(caller, report(failed(ErrorClass::Unknown)))
+        }),
+        ("release, with an open effect", |caller| Event::Report(caller, report(released(0)))),
+    ];
+    let mut add = |title: &str, judge: &dyn Fn(Scene, Caller) -> String| {
+        let mut rows = vec![header("state", CALLERS.map(|(name, _)| name))];
+        for (name, state) in STATES {
+            let cells = CALLERS.iter().map(|(_, caller)| match caller(state) {
+                Some((s, caller)) => judge(with_effect(s), caller),
+                None => "·".to_owned(),
+            });
+            rows.push(std::iter::once(name.to_owned()).chain(cells).collect());
+        }
+        table(page, title, &rows);
+    };
+    for (title, call) in EFFECT_CALLS {
+        add(title, &|s, caller| effect_cell(&s, &Event::Effect(caller, "ship".into(), call())));
+    }
+    for (title, event) in reports {
+        add(title, &|s, caller| cell(&s, &event(caller)));
     }
 }
 
@@ -368,6 +439,7 @@ fn matrix() {
          older lease was lost.\n",
     );
     calls(&mut page);
+    effects(&mut page);
     others(&mut page);
     time(&mut page);
     insta::assert_snapshot!(page);

@@ -1,6 +1,7 @@
 //! Commands: what callers ask of the engine, already checked at the door, and what they are answered.
 
 mod alert;
+mod effect;
 mod error;
 mod follow;
 mod limit;
@@ -11,13 +12,14 @@ use std::sync::Arc;
 use tagwerk_core::access::{OutOfReach, Reach};
 use tagwerk_core::idempotency::{OnDuplicate, OnMismatch, Scope};
 use tagwerk_core::{
-    Action, JobId, OnUnknown, Outcome, Priority, Rejection, RetryOverrides, Timestamp, limits,
+    Action, Assumed, JobId, OnUnknown, Outcome, Priority, Rejection, RetryOverrides, Timestamp, limits,
 };
 
 use crate::row::{FullJob, Ordering, Progress, Special, Subject, Tombstone, TypeSettings};
 use crate::store::{Filter, Listed};
 
 pub use alert::{AlertAnswer, AlertCall, Judgement, Turn};
+pub use effect::EffectSaid;
 pub use error::EngineError;
 pub use follow::{FollowUps, FollowedUp};
 pub use limit::{LimitAnswer, LimitCall, LimitState, Throttle};
@@ -153,6 +155,8 @@ pub struct Claim {
     pub max_jobs: usize,
     /// Lease length in milliseconds, over all other settings.
     pub lease_ms: Option<i64>,
+    /// The worker deals with what an earlier attempt may have done.
+    pub handles_verify: bool,
     /// How long to wait for a job in milliseconds; 0 answers at once.
     pub wait_ms: i64,
     /// Repeating the claim with the same value returns the same leases.
@@ -230,6 +234,8 @@ pub enum Said {
     },
     /// `checkpoint`: JSON text.
     Checkpoint(String),
+    /// Something about the effect with this name.
+    Effect(Arc<str>, EffectSaid),
 }
 
 /// One call of a worker about one job.
@@ -299,8 +305,22 @@ pub struct Operate {
     pub text: Option<String>,
     /// A new payload (only with a retry).
     pub payload: Option<String>,
+    /// What the operator has found out about the effects in doubt (only with a retry).
+    pub assume: Option<Assumed>,
     /// What becomes of the key.
     pub key: KeyFate,
+}
+
+impl Operate {
+    /// What the history and the audit log keep of it: what the operator said, and what was found out about effects.
+    #[must_use]
+    pub fn note(&self) -> Option<String> {
+        let found = self.assume.as_ref().map(|assumed| format!("assumed {}", assumed.words()));
+        match (&self.text, found) {
+            (Some(text), Some(found)) => Some(format!("{text} ({found})")),
+            (text, found) => found.or_else(|| text.clone()),
+        }
+    }
 }
 
 /// Answer to [`Operate`].

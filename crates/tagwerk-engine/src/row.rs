@@ -147,11 +147,13 @@ impl JobRow {
         self.order.as_ref().is_some_and(|order| order.blocked)
     }
 
-    /// Bytes of the texts that an answer to a claim shows: payload, error, checkpoint.
+    /// Bytes of the texts that an answer to a claim shows: payload, error, checkpoint, results of effects.
     #[must_use]
     pub fn answer_bytes(&self) -> u64 {
         let text = |text: &Option<String>| text.as_ref().map_or(0, |text| text.len() as u64);
-        u64::from(self.payload_bytes) + text(&self.job.error) + text(&self.note.checkpoint)
+        let results = self.job.effects.iter().filter_map(|effect| effect.result.as_ref());
+        let effects: u64 = results.map(|result| result.len() as u64).sum();
+        u64::from(self.payload_bytes) + text(&self.job.error) + text(&self.note.checkpoint) + effects
     }
 }
 
@@ -352,6 +354,8 @@ pub struct TypeSettings {
     pub retry: RetryOverrides,
     /// What an unknown outcome leads to.
     pub on_unknown: Option<OnUnknown>,
+    /// All workers of the type deal with what an earlier attempt may have done.
+    pub handles_verify: bool,
     /// Scope of idempotency keys.
     pub scope: Option<Scope>,
     /// Life of idempotency keys after the end in milliseconds.

@@ -8,14 +8,14 @@ mod damage;
 mod depth;
 mod flush;
 mod limits;
+mod policy;
 mod turns;
 mod versions;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use tagwerk_core::{
-    Action, Answer, Attempt, AttemptEnd, Call, Ctx, Event, History, JobId, Outcome, RetryPolicy, Status,
-    Step, Timestamp,
+    Action, Answer, Attempt, AttemptEnd, Call, Ctx, Event, History, JobId, Outcome, Status, Step, Timestamp,
 };
 
 use crate::id_map::IdMap;
@@ -291,7 +291,8 @@ impl<'a> Work<'a> {
         id: JobId,
         event: &Event,
     ) -> StoreResult<Result<Step, tagwerk_core::Rejection>> {
-        let retry = if may_back_off(event) { self.retry_policy(id)? } else { self.env.settings.retry };
+        let retry =
+            if policy::may_back_off(event) { self.retry_policy(id)? } else { self.env.settings.retry };
         let ctx = Ctx {
             now: self.env.now,
             random: self.env.entropy.u64(),
@@ -300,18 +301,6 @@ impl<'a> Work<'a> {
         };
         let row = self.row(id).ok_or_else(|| damaged(id))?;
         Ok(tagwerk_core::decide(&row.job, event, &ctx))
-    }
-
-    /// Back-off of a job: each field by itself from job, type and server.
-    fn retry_policy(&mut self, id: JobId) -> StoreResult<RetryPolicy> {
-        // A bulk of failures must not keep a thousand payloads for three numbers each.
-        let of_job = self.detail_without_payload(id)?.retry;
-        let of_type = self
-            .row(id)
-            .and_then(|row| self.env.types.get(&*row.lane.kind))
-            .map(|settings| settings.retry)
-            .unwrap_or_default();
-        Ok(of_job.or(of_type).resolve(&self.env.settings.retry))
     }
 
     /// Takes over a decision with everything that belongs to it.
@@ -378,7 +367,7 @@ impl<'a> Work<'a> {
     fn count_event(&mut self, lane: &Lane, event: &Event) {
         let counter = match event {
             Event::Claim(_) => Counter::Claims,
-            Event::Report(_, report) => match report.outcome {
+            Event::Report(_, report) | Event::Unheard(_, report) => match report.outcome {
                 Outcome::Completed => Counter::Completions,
                 Outcome::Failed { .. } => Counter::Failures,
                 Outcome::Released { .. } => Counter::Releases,
@@ -389,6 +378,8 @@ impl<'a> Work<'a> {
             Event::Operate { .. }
             | Event::Heartbeat(_)
             | Event::Checkpoint(_)
+            | Event::Effect(..)
+            | Event::Assume(_)
             | Event::AttemptOver
             | Event::Expire
             | Event::Supersede { .. } => return,
@@ -478,20 +469,6 @@ fn note_waiting((effects, now): (&mut Effects, Timestamp), row: &JobRow) {
         *n += 1;
     } else {
         effects.readied.insert(lane.clone(), 1);
-    }
-}
-
-/// Events after which a job may have to wait for its next attempt, so that its back-off matters.
-const fn may_back_off(event: &Event) -> bool {
-    match event {
-        Event::AttemptOver => true,
-        Event::Report(_, report) => matches!(report.outcome, Outcome::Failed { .. }),
-        Event::Claim(_)
-        | Event::Heartbeat(_)
-        | Event::Checkpoint(_)
-        | Event::Expire
-        | Event::Supersede { .. }
-        | Event::Operate { .. } => false,
     }
 }
 

@@ -189,6 +189,11 @@ impl Special {
         !self.keys.is_empty()
     }
 
+    /// Whether jobs of this queue take turns, those without a key as if they had one of their own.
+    pub(crate) fn takes_turns(&self, queue: &str) -> bool {
+        self.keys.contains_key(queue)
+    }
+
     /// A head is due.
     pub(crate) fn insert(&mut self, level: Level, head: Head) {
         let Some(place) = self.places.get_mut(&level.lane) else { return };

@@ -2,8 +2,8 @@
 
 use tagwerk_core::idempotency::{OnDuplicate, OnMismatch, Scope};
 use tagwerk_core::{
-    AttemptEnd, Call, Cause, ErrorClass, Failure, FailureClass, Jitter, OnHeadFailure, OnUnknown, Reason,
-    Status,
+    AttemptEnd, Call, Cause, EffectState, ErrorClass, Failure, FailureClass, Jitter, OnHeadFailure,
+    OnUnknown, Reason, Status,
 };
 
 /// A value that is stored as a number.
@@ -98,6 +98,15 @@ codes!(Call, "call" {
     Self::Replace = 12 => Self::Replace,
     Self::Time = 13 => Self::Time,
     Self::Unblock = 15 => Self::Unblock,
+    Self::EffectBegin = 16 => Self::EffectBegin,
+    Self::EffectFinish = 17 => Self::EffectFinish,
+    Self::EffectAbort = 18 => Self::EffectAbort,
+});
+
+codes!(EffectState, "effect" {
+    Self::Open = 1 => Self::Open,
+    Self::Done = 2 => Self::Done,
+    Self::Aborted = 3 => Self::Aborted,
 });
 
 codes!(Scope, "scope" {

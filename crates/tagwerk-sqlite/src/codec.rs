@@ -2,6 +2,7 @@
 
 pub(crate) mod attempt;
 pub(crate) mod detail;
+pub(crate) mod effect;
 pub(crate) mod job;
 pub(crate) mod key;
 pub(crate) mod note;

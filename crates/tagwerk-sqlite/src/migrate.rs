@@ -33,6 +33,7 @@ pub(crate) const ALL: &[Migration] = &[
     },
     Migration { name: "0010_audit", sql: include_str!("../migrations/0010_audit.sql") },
     Migration { name: "0011_token", sql: include_str!("../migrations/0011_token.sql") },
+    Migration { name: "0012_effects", sql: include_str!("../migrations/0012_effects.sql") },
     Migration { name: "0013_alerts", sql: include_str!("../migrations/0013_alerts.sql") },
     Migration { name: "0014_token_rate", sql: include_str!("../migrations/0014_token_rate.sql") },
 ];

@@ -280,6 +280,8 @@ impl Config {
             wait_max_ms: limits::WAIT_MAX_MS,
             bulk_jobs_max: limits::BULK_JOBS_MAX,
             reports_max: limits::REPORTS_MAX,
+            effect_name_max_bytes: limits::EFFECT_NAME_MAX_BYTES,
+            effects_per_job: limits::EFFECTS_PER_JOB,
             follow_ups_max: limits::FOLLOW_UPS_MAX,
             follow_ups_max_bytes: limits::FOLLOW_UPS_MAX_BYTES,
             reports_follow_ups_max: limits::REPORTS_FOLLOW_UPS_MAX,

@@ -15,6 +15,7 @@ mod ask;
 mod audit;
 mod claim;
 mod decode;
+mod effects;
 mod gate;
 mod health;
 mod jobs;

@@ -1,5 +1,6 @@
 //! Claims and is never heard of again; its successor has the same name and knows nothing.
 
+use super::effects::beginning;
 use super::hands::{Ask, Hands, contact, outcome};
 use super::{Actor, Desk};
 use crate::call::{Call, Reply};
@@ -20,7 +21,7 @@ impl Actor for Dying {
         if !self.hands.held.is_empty() {
             match desk.chance.below(4) {
                 0 => {
-                    let said = contact(desk);
+                    let said = beginning(desk).unwrap_or_else(|| contact(desk));
                     self.hands.tell(desk, 0, said);
                 }
                 1 => {

@@ -5,6 +5,7 @@ use tagwerk_engine::command::{Claim, ClaimAnswer, Holder, Said, Work, WorkerCall
 use tagwerk_engine::row::Progress;
 use tagwerk_engine::store::Filter;
 
+use super::effects::Next;
 use super::{Desk, caps, follow};
 use crate::call::{Answer, Call, Reply};
 
@@ -21,6 +22,16 @@ pub(super) struct Held {
     /// What it has said and not heard about.
     pub(super) said: Option<Said>,
     pub(super) tries: u32,
+    /// When that was first said.
+    pub(super) said_at: i64,
+    /// Until when it surely has the lease, by its own count: from when it asked for it.
+    pub(super) ends_at: i64,
+    /// The time limit of the attempt, counted in the same way.
+    pub(super) limit_at: Option<i64>,
+    /// What is to be said next about an effect.
+    pub(super) next: Option<Next>,
+    /// Effects that it has said it did not do.
+    pub(super) aborted: Vec<String>,
 }
 
 /// How a worker claims.
@@ -38,11 +49,15 @@ pub(super) struct Hands {
     claims: u32,
     /// A claim is on its way.
     pub(super) asked: bool,
+    /// When it was sent first.
+    asked_at: i64,
+    /// It deals with what an earlier attempt may have done.
+    pub(super) knows_doubt: bool,
 }
 
 impl Hands {
     pub(super) const fn new(worker: String) -> Self {
-        Self { worker, held: Vec::new(), claims: 0, asked: false }
+        Self { worker, held: Vec::new(), claims: 0, asked: false, asked_at: 0, knows_doubt: false }
     }
 
     /// A claim as this worker would send it next.
@@ -62,6 +77,7 @@ impl Hands {
             filter: Filter { queues, types: some(chance, "t", plan.types) },
             max_jobs: ask.max_jobs,
             lease_ms: chance.percent(50).then(|| *chance.pick(&[1_000, 3_000, 10_000])),
+            handles_verify: self.knows_doubt,
             wait_ms: ask.wait_ms,
             request_id: chance.percent(60).then(|| format!("r{}", self.claims)),
             agent: None,
@@ -72,6 +88,7 @@ impl Hands {
     pub(super) fn claim(&mut self, desk: &mut Desk<'_>, ask: Ask) {
         let claim = self.next_claim(desk, ask);
         self.asked = true;
+        self.asked_at = desk.mono;
         desk.send(Call::Claim(claim));
     }
 
@@ -95,6 +112,15 @@ impl Hands {
         for claimed in &answer.jobs {
             let job = &claimed.job.row.job;
             let lease_ms = job.lease.as_ref().map_or(1_000, |lease| lease.lease_ms);
+            let timeout_ms =
+                job.lease.as_ref().and_then(|lease| Some((lease.time_limit_at?, lease.claimed_at)));
+            let limit_at = timeout_ms.map(|(limit, claimed)| self.asked_at + limit.since_ms(claimed));
+            let known = self.held.iter().find(|held| held.id == job.id && held.token == claimed.token);
+            // The same lease once more: what it has said of it still holds.
+            let (ends_at, next, aborted) = known.map_or_else(
+                || (self.asked_at + lease_ms, None, Vec::new()),
+                |known| (known.ends_at, known.next.clone(), known.aborted.clone()),
+            );
             self.held.retain(|held| held.id != job.id);
             self.held.push(Held {
                 id: job.id,
@@ -104,6 +130,11 @@ impl Hands {
                 beat_at: desk.mono + next_beat(desk, lease_ms),
                 said: None,
                 tries: 0,
+                said_at: 0,
+                ends_at: limit_at.map_or(ends_at, |limit| limit.min(ends_at)),
+                limit_at,
+                next,
+                aborted,
             });
         }
         !answer.jobs.is_empty()
@@ -112,6 +143,9 @@ impl Hands {
     /// Sends what is to be said of the job at this place, with its token.
     pub(super) fn tell(&mut self, desk: &mut Desk<'_>, index: usize, said: Said) {
         let held = &mut self.held[index];
+        if held.said.is_none() {
+            held.said_at = desk.mono;
+        }
         held.said = Some(said.clone());
         held.tries += 1;
         desk.send(one(held.id, token(&held.token), said));

@@ -1,9 +1,10 @@
 //! Claims, works, sends heartbeats, reports with its token, and says again what was not answered.
 
-use tagwerk_engine::command::Refusal;
+use tagwerk_core::{ErrorClass, Outcome, Rejection};
+use tagwerk_engine::command::{Refusal, Said};
 
 use super::hands::{Ask, Hands, contact, next_beat, outcome};
-use super::{Actor, Desk};
+use super::{Actor, Desk, effects};
 use crate::call::{Answer, Call, Reply, is_report};
 
 /// See the module.
@@ -15,8 +16,12 @@ pub(super) struct Honest {
 const TRIES: u32 = 6;
 
 impl Honest {
-    pub(super) const fn new(name: String) -> Self {
-        Self { hands: Hands::new(name) }
+    pub(super) fn new(name: String) -> Self {
+        // Every other one does.
+        let knows_doubt = name.ends_with(['2', '4']);
+        let mut hands = Hands::new(name);
+        hands.knows_doubt = knows_doubt;
+        Self { hands }
     }
 }
 
@@ -27,10 +32,15 @@ impl Actor for Honest {
             if held.said.is_some() {
                 continue;
             }
-            if held.done_at <= desk.mono {
+            let is_over = held.done_at <= desk.mono;
+            if (is_over || held.beat_at <= desk.mono)
+                && let Some(said) = effects::next(desk, &mut self.hands.held[index])
+            {
+                self.hands.tell(desk, index, said);
+            } else if is_over {
                 let said = outcome(desk);
                 self.hands.tell(desk, index, said);
-            } else if held.beat_at <= desk.mono {
+            } else if self.hands.held[index].beat_at <= desk.mono {
                 let said = contact(desk);
                 self.hands.tell(desk, index, said);
             }
@@ -53,7 +63,12 @@ impl Actor for Honest {
         let is_report = is_report(&said);
         match reply {
             Some(Ok(Answer::Work(work))) => match work.results.first() {
-                Some(Ok(_)) if !is_report => {
+                Some(Ok(answer)) if !is_report => {
+                    if matches!(said, Said::Heartbeat { .. }) {
+                        let end = held.said_at + held.lease_ms;
+                        held.ends_at = held.ends_at.max(held.limit_at.map_or(end, |limit| limit.min(end)));
+                    }
+                    effects::heard(desk, (held, &answer.job.row.job), &said);
                     held.said = None;
                     held.tries = 0;
                     held.beat_at = desk.mono + next_beat(desk, held.lease_ms);
@@ -61,14 +76,22 @@ impl Actor for Honest {
                 }
                 Some(Err(Refusal::Rejected {
                     rejection:
-                        tagwerk_core::Rejection::LeaseLost { may_report: true }
-                        | tagwerk_core::Rejection::TimedOut { may_report: true },
+                        Rejection::LeaseLost { may_report: true } | Rejection::TimedOut { may_report: true },
                     ..
                 })) => {
                     // Finish and report, begin nothing.
                     held.said = None;
                     held.done_at = desk.mono + desk.chance.between(0, 2_000);
                     held.beat_at = i64::MAX;
+                }
+                Some(Err(Refusal::Rejected { rejection: Rejection::EffectsOpen { .. }, .. }))
+                    if desk.chance.percent(50) =>
+                {
+                    // Not all is well: nobody knows.
+                    let (class, error) = (ErrorClass::Unknown, Some("an effect is open".to_owned()));
+                    let outcome = Outcome::Failed { class, error, retry_after_ms: None };
+                    held.said = None;
+                    self.hands.tell(desk, place, Said::Report { outcome, result: None });
                 }
                 _ => {
                     self.hands.held.remove(place);

@@ -4,7 +4,7 @@ use tagwerk_core::JobId;
 use tagwerk_engine::command::Holder;
 
 use super::hands::{Ask, Hands, contact, one, outcome, token};
-use super::{Actor, Desk};
+use super::{Actor, Desk, effects};
 use crate::call::{Call, Reply};
 
 /// See the module.
@@ -20,7 +20,8 @@ impl Lying {
     }
 
     fn lie(&mut self, desk: &mut Desk<'_>) {
-        let said = if desk.chance.percent(70) { outcome(desk) } else { contact(desk) };
+        let said = effects::lie(desk)
+            .unwrap_or_else(|| if desk.chance.percent(70) { outcome(desk) } else { contact(desk) });
         let call = match desk.chance.below(6) {
             // The same again.
             0 if !self.sent.is_empty() => desk.chance.pick(&self.sent).clone(),

@@ -4,7 +4,7 @@ use tagwerk_core::{Action, Jitter, JobId, OnUnknown, Priority, RetryOverrides};
 use tagwerk_engine::command::{KeyFate, Operate, PutType};
 use tagwerk_engine::row::TypeSettings;
 
-use super::{Actor, Desk, turns};
+use super::{Actor, Desk, effects, turns};
 use crate::call::{Call, Reply};
 
 /// See the module.
@@ -33,6 +33,11 @@ fn choose(desk: &mut Desk<'_>) -> Option<JobId> {
     if let Some(id) = turns::holder(desk) {
         return Some(id);
     }
+    // In most worlds there are none.
+    if !desk.board.doubts.is_empty() && desk.chance.percent(40) {
+        let in_doubt: Vec<JobId> = desk.board.doubts.keys().copied().collect();
+        return Some(*desk.chance.pick(&in_doubt));
+    }
     let leases = &desk.board.leases;
     let newest = &leases[leases.len().saturating_sub(6)..];
     if desk.chance.percent(60)
@@ -46,6 +51,20 @@ fn choose(desk: &mut Desk<'_>) -> Option<JobId> {
 fn act(desk: &mut Desk<'_>, id: JobId) -> Call {
     let known = desk.board.versions.get(&id).copied();
     let unblock = turns::is_to_unblock(desk);
+    if let Some(assumed) = effects::assumed(desk, id) {
+        let seen_version = desk.board.doubts.get(&id).map(|(version, _)| *version);
+        let action = Action::Retry { max_retries: None };
+        let (text, payload, key) = (None, None, KeyFate::ByScope);
+        return Call::Operate(Operate {
+            id,
+            action,
+            seen_version,
+            text,
+            payload,
+            assume: Some(assumed),
+            key,
+        });
+    }
     let chance = &mut *desk.chance;
     let action = match chance.weighted(&[15, 10, 40, 12, 12, 5]) {
         _ if unblock => Action::Unblock,
@@ -75,6 +94,7 @@ fn act(desk: &mut Desk<'_>, id: JobId) -> Call {
         seen_version,
         text: chance.percent(50).then(|| "because".to_owned()),
         payload: (is_retry && chance.percent(20)).then(|| "{\"new\":true}".to_owned()),
+        assume: None,
         key: if chance.percent(20) { KeyFate::Free } else { KeyFate::ByScope },
     })
 }
@@ -97,6 +117,7 @@ fn settings(desk: &mut Desk<'_>) -> Call {
             ..RetryOverrides::default()
         },
         on_unknown: chance.percent(20).then_some(OnUnknown::Review),
+        handles_verify: plan.effects > 0 && chance.percent(30),
         ..TypeSettings::default()
     });
     Call::PutType(PutType { kind, settings })

@@ -1,5 +1,6 @@
 //! Works longer than its lease, without a heartbeat, and reports late; or far too late.
 
+use super::effects::beginning;
 use super::hands::{Ask, Hands, contact, outcome};
 use super::{Actor, Desk};
 use crate::call::{Call, Reply, is_report};
@@ -22,7 +23,7 @@ impl Actor for Slow {
         {
             // First it looks whether it may go on, sometimes.
             let late = desk.chance.percent(30) && self.hands.held[place].tries == 0;
-            let said = if late { contact(desk) } else { outcome(desk) };
+            let said = beginning(desk).unwrap_or_else(|| if late { contact(desk) } else { outcome(desk) });
             self.hands.tell(desk, place, said);
         }
         if self.hands.held.len() < 3 && !self.hands.asked {

@@ -1,8 +1,10 @@
-//! Stale tokens change nothing. Promise 2: a call with a token counts only while its lease is the newest of the job.
+//! Stale tokens change nothing. Promise 2: a call with a token counts only while its lease is the newest of the job. That an effect
+//! happened any of its workers may say.
 
 use std::collections::BTreeMap;
 
 use tagwerk_core::JobId;
+use tagwerk_engine::command::{EffectSaid, Said};
 
 use super::{At, Broken, Event, Invariant};
 use crate::call::{Answer, Call, Reply, is_report};
@@ -46,6 +48,10 @@ impl Invariant for Fenced {
                     let (lease, newest) =
                         (self.tokens.get(&(call.id, token.clone())), self.newest.get(&call.id));
                     if answer.replayed && is_report(&call.said) {
+                        continue;
+                    }
+                    // That an effect happened is a fact, whoever knows it.
+                    if matches!(call.said, Said::Effect(_, EffectSaid::Finish { .. })) && lease.is_some() {
                         continue;
                     }
                     // One that was never answered may have been guessed by nobody.

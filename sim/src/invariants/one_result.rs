@@ -30,7 +30,7 @@ impl Invariant for OneResult {
             let outcome = match &call.said {
                 Said::Report { outcome, .. } | Said::Throttle { outcome, .. } => outcome,
                 Said::Lead { .. } => &Outcome::Completed,
-                Said::Heartbeat { .. } | Said::Checkpoint(_) => continue,
+                Said::Heartbeat { .. } | Said::Checkpoint(_) | Said::Effect(..) => continue,
             };
             if !result.as_ref().is_ok_and(|answer| !answer.replayed) {
                 continue;

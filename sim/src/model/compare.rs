@@ -4,6 +4,7 @@ use tagwerk_core::{JobId, Timestamp};
 use tagwerk_engine::command::Refusal;
 use tagwerk_engine::row::{FullJob, JobRow, KeyRow};
 
+use super::effects::Effect;
 use super::job::{Job, Past};
 use super::keys::Key;
 use super::{Contradiction, Judged, turns};
@@ -85,7 +86,24 @@ pub(crate) fn row(job: &Job, row: &JobRow) -> Result<(), String> {
     differ("checkpoint", &job.checkpoint, &row.note.checkpoint)?;
     differ("progress", &job.progress, &row.note.progress)?;
     differ("payload bytes", &job.payload.len(), &(row.payload_bytes as usize))?;
+    differ("handles_verify", &job.knows_doubt, &got.handles_verify)?;
+    effects(job, row)?;
     lease(job, row)
+}
+
+fn effects(job: &Job, row: &JobRow) -> Result<(), String> {
+    let shown = |effect: &tagwerk_core::Effect| Effect {
+        name: effect.name.to_string(),
+        state: effect.state,
+        key: effect.key.to_string(),
+        lease: effect.seq,
+        begun_at: effect.begun_at.as_millis(),
+        ended_at: effect.ended_at.map(Timestamp::as_millis),
+        assumed: effect.assumed,
+        result: effect.result.as_deref().map(ToOwned::to_owned),
+    };
+    let got: Vec<Effect> = row.job.effects.iter().map(shown).collect();
+    differ("effects", &job.effects, &got)
 }
 
 fn lease(job: &Job, row: &JobRow) -> Result<(), String> {

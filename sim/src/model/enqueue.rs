@@ -253,6 +253,8 @@ impl Model {
             progress: None,
             sent: sent.clone(),
             history: Vec::new(),
+            knows_doubt: false,
+            effects: Vec::new(),
         }
     }
 

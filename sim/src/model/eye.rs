@@ -106,6 +106,12 @@ impl<'a> Eye<'a> {
         rows.min_by_key(|row| row.job.version).copied()
     }
 
+    /// The key of an effect of this job, as anything shows it.
+    pub(crate) fn effect_key(&self, id: i64, name: &str) -> Option<&'a str> {
+        let rows = self.rows.get(&id)?.iter().rev();
+        rows.filter_map(|row| row.job.effect(name)).map(|effect| &*effect.key).next()
+    }
+
     /// The job as the transaction leaves it.
     pub(crate) fn last(&self, id: i64) -> Option<&'a JobRow> {
         self.written.iter().rev().find(|row| row.job.id == JobId(id)).copied()

@@ -170,7 +170,11 @@ impl Model {
     ) -> Judged {
         let throttle = match &call.said {
             Said::Throttle { throttle, .. } => Some(throttle),
-            Said::Report { .. } | Said::Lead { .. } | Said::Heartbeat { .. } | Said::Checkpoint(_) => None,
+            Said::Report { .. }
+            | Said::Lead { .. }
+            | Said::Heartbeat { .. }
+            | Said::Checkpoint(_)
+            | Said::Effect(..) => None,
         };
         let is_unknown =
             throttle.is_some_and(|throttle| !self.capacity.limits.contains_key(&throttle.limit.name));

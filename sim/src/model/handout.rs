@@ -96,11 +96,14 @@ impl Model {
             return Err(Contradiction::of(Some(id), "a claim was given more jobs than it asked for"));
         }
         let granted = self.lease(id, claim.claim, lease.bits.0)?;
+        let by_type = |job: &Job| self.types.get(&job.kind).is_some_and(|set| set.handles_verify);
+        let knows_doubt = claim.claim.handles_verify || by_type(self.job(id)?);
         self.change(id, |job| {
             job.status = Status::Running;
             job.attempt += 1;
             job.leases += 1;
             job.acted = false;
+            job.knows_doubt = knows_doubt;
             job.lease = Some(granted);
         });
         Ok(())

@@ -4,10 +4,12 @@ use tagwerk_core::{AttemptEnd, ErrorClass, Failure, JobId, OnUnknown, Rejection,
 use tagwerk_engine::command::EnqueueJob;
 use tagwerk_engine::row::Progress;
 
+use super::effects::Effect;
 use super::turns::Turn;
 
 /// A job, with its whole history.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "facts of a job that have nothing to do with each other")]
 pub(crate) struct Job {
     pub(crate) id: i64,
     pub(crate) queue: String,
@@ -46,6 +48,9 @@ pub(crate) struct Job {
     pub(crate) progress: Option<Progress>,
     /// What the producer sent.
     pub(crate) sent: EnqueueJob,
+    /// Whoever was given the newest lease, or its type, deals with what may have been done.
+    pub(crate) knows_doubt: bool,
+    pub(crate) effects: Vec<Effect>,
     pub(crate) history: Vec<Past>,
 }
 

@@ -52,6 +52,11 @@ impl Model {
         if matches!(deed, Deed::Unblock) && !job.holds() {
             return compare::refused("not-holding", None, answer);
         }
+        if let Some(assumed) = &call.assume
+            && !self.may_assume(id, assumed)
+        {
+            return compare::refused("invalid", None, answer);
+        }
         if matches!(deed, Deed::Retry(_))
             && let Err(owner) = self.take_back(id, eye)
         {
@@ -59,6 +64,9 @@ impl Model {
         }
         let replayed = matches!(deed, Deed::Nothing) && call.action != Action::Delete;
         self.do_deed(id, &deed, call);
+        if let (Some(assumed), Deed::Retry(_)) = (&call.assume, &deed) {
+            self.assume(id, assumed);
+        }
         if call.key == KeyFate::Free {
             self.free_key(id);
         }

@@ -1,7 +1,9 @@
 //! What a worker's call about a job leads to: in time, late, repeated, stale, without a token. Section 3.
 
+use std::sync::Arc;
+
 use tagwerk_core::{AttemptEnd, Cause, ErrorClass, Failure, Outcome, Rejection, Status};
-use tagwerk_engine::command::{Holder, Refusal, Said, WorkerAnswer, WorkerCall};
+use tagwerk_engine::command::{EffectSaid, Holder, Refusal, Said, WorkerAnswer, WorkerCall};
 use tagwerk_engine::settings::LeaseToken;
 
 use super::compare::{self, Payload};
@@ -16,13 +18,15 @@ use crate::call::is_report;
 
 /// Who calls, seen from the job.
 #[derive(Clone, Copy)]
-enum Standpoint {
+pub(super) enum Standpoint {
     Holder,
     /// The newest lease was lost and nobody has decided anything since.
     Late(usize),
     /// Its attempt ended by its own report.
     Reported(usize),
     Stale,
+    /// Nobody knows the token any more, if anybody ever did.
+    Stranger,
 }
 
 impl Model {
@@ -55,7 +59,8 @@ impl Model {
         let fate = if verdict == Ok(false) { Fate::Counts } else { Fate::ChangesNothing };
         self.throttle(call, (fate, answer))?;
         let job = self.job(id)?;
-        let accepted = if matches!(call.said, Said::Heartbeat { .. }) { Payload::Hidden } else { whole };
+        let shows_little = matches!(call.said, Said::Heartbeat { .. } | Said::Effect(..));
+        let accepted = if shows_little { Payload::Hidden } else { whole };
         match (verdict, answer) {
             (_, None) => Ok(()),
             (Ok(replayed), Some(Ok(got))) if got.replayed == replayed => {
@@ -99,7 +104,8 @@ impl Model {
             Ok(point) => point,
             Err(rejection) => return Ok(Err(rejection)),
         };
-        if matches!(point, Standpoint::Holder) && job.stopping {
+        let is_fact = matches!(&call.said, Said::Effect(_, EffectSaid::Finish { .. } | EffectSaid::Abort));
+        if matches!(point, Standpoint::Holder) && job.stopping && !is_fact {
             let now = self.now;
             self.change(id, |job| {
                 job.end_attempt(AttemptEnd::Cancelled, now);
@@ -112,10 +118,19 @@ impl Model {
             Said::Report { outcome, result } => Some((outcome, result.as_ref())),
             Said::Lead { result, .. } => Some((&Outcome::Completed, result.as_ref())),
             Said::Throttle { outcome, .. } => Some((outcome, None)),
+            Said::Effect(name, said) => return self.effect((id, point), (name, said), eye),
             Said::Heartbeat { .. } | Said::Checkpoint(_) => None,
         };
         match outcome_and_result {
             Some((outcome, result)) => {
+                let says_it_is_settled = matches!(outcome, Outcome::Completed | Outcome::Released { .. });
+                if says_it_is_settled && matches!(point, Standpoint::Holder | Standpoint::Late(_)) {
+                    let names: Vec<Arc<str>> =
+                        job.open_effects().map(|effect| effect.name.as_str().into()).collect();
+                    if !names.is_empty() {
+                        return Ok(Err(Rejection::EffectsOpen { names }));
+                    }
+                }
                 let content = Content { leads_to: leads_to(&call.said), ..content_of(outcome, result) };
                 match point {
                     Standpoint::Holder => self.in_time(id, (outcome, content), eye),
@@ -126,7 +141,7 @@ impl Model {
                         let counted = past.end;
                         return Ok(if same { Ok(true) } else { Err(Rejection::AlreadyReported { counted }) });
                     }
-                    Standpoint::Stale => return Ok(Err(stale(job, &call.said))),
+                    Standpoint::Stale | Standpoint::Stranger => return Ok(Err(stale(job, &call.said))),
                 }
                 if let (Outcome::Completed, Some(result)) = (outcome, result) {
                     self.note(id, |job| job.result = Some(result.clone()));
@@ -140,11 +155,7 @@ impl Model {
     fn contact(&mut self, id: i64, said: &Said, point: Standpoint) -> Result<bool, Rejection> {
         let now = self.now;
         let Some(job) = self.jobs.get(&id) else { return Ok(false) };
-        match point {
-            Standpoint::Holder => {}
-            Standpoint::Late(index) => return Err(late_refusal(&job.history[index])),
-            Standpoint::Reported(_) | Standpoint::Stale => return Err(stale(job, said)),
-        }
+        may_contact(job, point)?;
         self.note(id, |job| match said {
             Said::Heartbeat { progress } => {
                 if let Some(lease) = &mut job.lease {
@@ -156,7 +167,7 @@ impl Model {
                 }
             }
             Said::Checkpoint(text) => job.checkpoint = Some(text.clone()),
-            Said::Report { .. } | Said::Lead { .. } | Said::Throttle { .. } => {}
+            Said::Report { .. } | Said::Lead { .. } | Said::Throttle { .. } | Said::Effect(..) => {}
         });
         Ok(false)
     }
@@ -168,7 +179,7 @@ impl Model {
                 return Ok(Standpoint::Holder);
             }
             let past = job.kept().find(|past| is_it(&past.token));
-            return Ok(past.map_or(Standpoint::Stale, |past| place(job, past)));
+            return Ok(past.map_or(Standpoint::Stranger, |past| place(job, past)));
         }
         if !is_report(said) || self.settings.lease_token == LeaseToken::Required {
             return Err(Rejection::LeaseRequired);
@@ -318,10 +329,27 @@ fn place(job: &Job, past: &Past) -> Standpoint {
     }
 }
 
+/// What only the holder may do while it works.
+pub(super) fn may_contact(job: &Job, point: Standpoint) -> Result<(), Rejection> {
+    match point {
+        Standpoint::Holder => Ok(()),
+        Standpoint::Late(index) => Err(late_refusal(&job.history[index])),
+        Standpoint::Reported(_) | Standpoint::Stale | Standpoint::Stranger => Err(stale_effect(job)),
+    }
+}
+
 fn stale(job: &Job, said: &Said) -> Rejection {
+    if is_report(said) && job.status == Status::Completed {
+        return Rejection::LeaseLost { may_report: false };
+    }
+    stale_effect(job)
+}
+
+/// What who has nothing to say hears of anything but a report.
+pub(super) fn stale_effect(job: &Job) -> Rejection {
     match job.status {
         Status::Cancelled => job.cancelled(),
-        Status::Completed if !is_report(said) => Rejection::NotRunning { status: Status::Completed },
+        Status::Completed => Rejection::NotRunning { status: Status::Completed },
         _ => Rejection::LeaseLost { may_report: false },
     }
 }
@@ -361,6 +389,10 @@ fn content_of(outcome: &Outcome, result: Option<&String>) -> Content {
 fn leads_to(said: &Said) -> Option<String> {
     match said {
         Said::Lead { follow_ups, .. } => Some(follow_ups.sent.clone()),
-        Said::Report { .. } | Said::Throttle { .. } | Said::Heartbeat { .. } | Said::Checkpoint(_) => None,
+        Said::Report { .. }
+        | Said::Throttle { .. }
+        | Said::Heartbeat { .. }
+        | Said::Checkpoint(_)
+        | Said::Effect(..) => None,
     }
 }

@@ -122,6 +122,8 @@ fn review(job: &Job, setback: Setback) -> Option<Reason> {
         Setback::Reported(ErrorClass::Permanent, _) => Some(Reason::Permanent),
         Setback::Reported(ErrorClass::Transient, _) if used_up => Some(Reason::RetriesExhausted),
         Setback::Reported(ErrorClass::Transient, _) => None,
+        // Who does not know of effects in doubt would do them again.
+        _ if !job.knows_doubt && job.open_effects().next().is_some() => Some(Reason::OutcomeUnknown),
         _ if used_up || job.on_unknown == OnUnknown::Review => Some(Reason::OutcomeUnknown),
         _ => None,
     }

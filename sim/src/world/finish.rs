@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use tagwerk_core::{Outcome, Status};
 use tagwerk_engine::command::{
-    Claim, ControlQueue, Holder, QueueControl, Refusal, Said, Work, WorkerAnswer, WorkerCall,
+    Claim, Claimed, ControlQueue, EffectSaid, Holder, QueueControl, Refusal, Said, Work, WorkerAnswer,
+    WorkerCall,
 };
 use tagwerk_engine::store::Filter;
 
@@ -95,6 +96,7 @@ impl World {
             filter: Filter::default(),
             max_jobs: AT_ONCE,
             lease_ms: Some(60_000),
+            handles_verify: false,
             wait_ms: 0,
             request_id: None,
             agent: None,
@@ -106,17 +108,28 @@ impl World {
             if answer.jobs.is_empty() {
                 return Ok(());
             }
-            let done = |claimed: &tagwerk_engine::command::Claimed| WorkerCall {
-                id: claimed.job.row.job.id,
-                holder: Holder { token: Some(claimed.token.clone()), worker: None },
-                said: Said::Report { outcome: Outcome::Completed, result: None },
-            };
-            let calls: Vec<WorkerCall> = answer.jobs.iter().map(done).collect();
+            let calls: Vec<WorkerCall> = answer.jobs.iter().flat_map(|claimed| self.done(claimed)).collect();
             let reply = self.ask(Call::Work(Work { calls, claim: None }))?;
             if !matches!(reply, Ok(Answer::Work(work)) if work.results.iter().all(is_fair)) {
                 return Err(Stop::world("an honest report was refused though nothing was broken any more"));
             }
         }
+    }
+
+    /// What the last worker says of a job: what is in doubt it has looked up, or done.
+    fn done(&self, claimed: &Claimed) -> Vec<WorkerCall> {
+        let job = &claimed.job.row.job;
+        let says = |said| WorkerCall {
+            id: job.id,
+            holder: Holder { token: Some(claimed.token.clone()), worker: None },
+            said,
+        };
+        let finished = job.open_effects().map(|effect| {
+            let result = self.board.done.get(&*effect.key).map(|known| known.as_str().into());
+            says(Said::Effect(Arc::clone(&effect.name), EffectSaid::Finish { result }))
+        });
+        let completed = says(Said::Report { outcome: Outcome::Completed, result: None });
+        finished.chain([completed]).collect()
     }
 
     /// Sends a call without any fault on the way, and waits for its answer.

@@ -8,7 +8,9 @@ use tagwerk_engine::row::{FullJob, JobRow};
 use tagwerk_engine::store::{Listed, Read};
 
 use super::{Lived, Stop, World, turns};
+use crate::actors::Act;
 use crate::call::{Answer, Reply, queue_code, refusal_code};
+use crate::draws::Draws;
 use crate::invariants::{self, At, Event, Invariant};
 use crate::model::{Contradiction, Model, Seen, StepSeen};
 use crate::plan::Plan;
@@ -29,11 +31,14 @@ pub(super) struct Judges {
     /// Every row as it must be by what was written.
     rows: BTreeMap<JobId, JobRow>,
     pub(super) steps: u64,
+    /// What was done in the world outside since the last batch, and by whom.
+    pub(super) acts: Vec<(String, Act)>,
 }
 
 impl Judges {
-    pub(super) fn new(plan: &Plan) -> Self {
-        Self { model: Model::new(plan), invariants: invariants::all(plan), rows: BTreeMap::new(), steps: 0 }
+    pub(super) fn new(plan: &Plan, drawn: Draws) -> Self {
+        let (model, invariants) = (Model::new(plan, drawn), invariants::all(plan));
+        Self { model, invariants, rows: BTreeMap::new(), steps: 0, acts: Vec::new() }
     }
 
     /// A server process begins.
@@ -45,6 +50,9 @@ impl Judges {
     /// Judges one batch.
     pub(super) fn judge(&mut self, step: &StepSeen, tally: &mut Tally) -> Verdict {
         let at = At { now: step.wall, mono: step.mono };
+        for (who, act) in std::mem::take(&mut self.acts) {
+            self.show(at, &Event::Acted { job: act.job, name: &act.name, who: &who })?;
+        }
         show(&mut self.invariants, at, &Event::Granted { rows: &self.rows })?;
         for tried in &step.tries {
             if matches!(tried.end, End::Committed | End::Unknown { committed: true }) {

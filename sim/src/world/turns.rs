@@ -41,6 +41,7 @@ impl World {
             seen_version: None,
             text: Some("the others must go on".to_owned()),
             payload: None,
+            assume: None,
             key: KeyFate::ByScope,
         };
         Ok(matches!(self.ask(Call::Operate(call))?, Ok(Answer::Operate(Ok(_)))))

@@ -124,6 +124,7 @@ members!(JobSummary {
     claimed_at: "claimed_at",
     lease_expires_at: "lease_expires_at",
     verify: "verify",
+    effects_in_doubt: "effects_in_doubt",
     cancel_requested: "cancel_requested",
     superseded_by: "superseded_by",
     progress: "progress",
@@ -131,12 +132,13 @@ members!(JobSummary {
     updated_at: "updated_at",
     finished_at: "finished_at",
 });
-members!(Job { ..summary, payload: "payload", checkpoint: "checkpoint", result: "result", });
+members!(Job { ..summary, payload: "payload", checkpoint: "checkpoint", result: "result", effects: "effects", });
 members!(EnqueueAnswer {
     ..summary,
     payload: "payload",
     checkpoint: "checkpoint",
     result: "result",
+    effects: "effects",
     payload_differs: "payload_differs",
     replaced: "replaced",
 });
@@ -145,6 +147,7 @@ members!(CompletedJob {
     payload: "payload",
     checkpoint: "checkpoint",
     result: "result",
+    effects: "effects",
     enqueued: "enqueued",
 });
 members!(ClaimedJob {
@@ -152,6 +155,7 @@ members!(ClaimedJob {
     payload: "payload",
     checkpoint: "checkpoint",
     result: "result",
+    effects: "effects",
     lease: "lease",
     heartbeat_seconds: "heartbeat_seconds",
     replayed: "replayed",

@@ -5,6 +5,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
+use super::effect::{Effect, EffectInDoubt};
 use crate::request::{Progress, RetrySettings, Subject};
 use crate::{
     ErrorClass, FailureCause, FailureReason, IdempotencyScope, Json, LeaseToken, OnDuplicate, OnHeadFailure,
@@ -116,6 +117,8 @@ pub struct JobSummary {
     pub lease_expires_at: Option<Time>,
     /// Nobody knows whether an earlier attempt's effect happened: look before doing it again.
     pub verify: bool,
+    /// Effects that an earlier attempt began, and of which nobody has said what became of them: they may have happened.
+    pub effects_in_doubt: Vec<EffectInDoubt>,
     /// It will be cancelled at the holder's next call or at the end of its lease.
     pub cancel_requested: bool,
     /// The job with a newer version of the same subject, which made this one out of date: cancelled if it waited, marked if it
@@ -134,7 +137,7 @@ pub struct JobSummary {
 /// The whole job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Job {
-    /// Everything but payload, result and checkpoint.
+    /// Everything but payload, result, checkpoint and effects.
     #[serde(flatten)]
     pub summary: JobSummary,
     /// As it was sent, byte for byte.
@@ -145,12 +148,14 @@ pub struct Job {
     /// What `complete` carried.
     #[schema(value_type = Json)]
     pub result: Option<Json>,
+    /// The effect journal, in the order in which effects were first begun.
+    pub effects: Vec<Effect>,
 }
 
 /// A job that was just handed out, with its lease.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ClaimedJob {
-    /// Everything but payload, result and checkpoint.
+    /// Everything but payload, result, checkpoint and effects.
     #[serde(flatten)]
     pub summary: JobSummary,
     /// As it was sent, byte for byte.
@@ -161,6 +166,8 @@ pub struct ClaimedJob {
     /// `null` while it runs.
     #[schema(value_type = Json)]
     pub result: Option<Json>,
+    /// The effect journal, in the order in which effects were first begun.
+    pub effects: Vec<Effect>,
     /// Token for every further call about this attempt. Shown here only.
     pub lease: LeaseToken,
     /// How often to send a heartbeat: a third of the lease.
@@ -173,7 +180,13 @@ impl ClaimedJob {
     /// The job without its lease.
     #[must_use]
     pub fn into_job(self) -> Job {
-        Job { summary: self.summary, payload: self.payload, checkpoint: self.checkpoint, result: self.result }
+        Job {
+            summary: self.summary,
+            payload: self.payload,
+            checkpoint: self.checkpoint,
+            result: self.result,
+            effects: self.effects,
+        }
     }
 }
 
@@ -189,7 +202,7 @@ pub struct FollowedUp {
 /// A job that was just completed, with what became of the jobs that it led to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct CompletedJob {
-    /// Everything but payload, result and checkpoint.
+    /// Everything but payload, result, checkpoint and effects.
     #[serde(flatten)]
     pub summary: JobSummary,
     /// As it was sent, byte for byte.
@@ -200,6 +213,8 @@ pub struct CompletedJob {
     /// What `complete` carried.
     #[schema(value_type = Json)]
     pub result: Option<Json>,
+    /// The effect journal, in the order in which effects were first begun.
+    pub effects: Vec<Effect>,
     /// One entry for each job of `enqueue`, in order; `null` without any, and if the same report had been accepted before.
     pub enqueued: Option<Vec<FollowedUp>>,
 }
@@ -208,14 +223,20 @@ impl CompletedJob {
     /// The job with what it led to.
     #[must_use]
     pub fn new(job: Job, enqueued: Option<Vec<FollowedUp>>) -> Self {
-        let Job { summary, payload, checkpoint, result } = job;
-        Self { summary, payload, checkpoint, result, enqueued }
+        let Job { summary, payload, checkpoint, result, effects } = job;
+        Self { summary, payload, checkpoint, result, effects, enqueued }
     }
 
     /// The job alone.
     #[must_use]
     pub fn into_job(self) -> Job {
-        Job { summary: self.summary, payload: self.payload, checkpoint: self.checkpoint, result: self.result }
+        Job {
+            summary: self.summary,
+            payload: self.payload,
+            checkpoint: self.checkpoint,
+            result: self.result,
+            effects: self.effects,
+        }
     }
 }
 
@@ -291,7 +312,7 @@ impl<'de> Deserialize<'de> for Existing {
 /// A job as an enqueue answers it: with how it relates to what was sent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct EnqueueAnswer {
-    /// Everything but payload, result and checkpoint.
+    /// Everything but payload, result, checkpoint and effects.
     #[serde(flatten)]
     pub summary: JobSummary,
     /// As it was sent, byte for byte.
@@ -302,6 +323,8 @@ pub struct EnqueueAnswer {
     /// What `complete` carried.
     #[schema(value_type = Json)]
     pub result: Option<Json>,
+    /// The effect journal, in the order in which effects were first begun.
+    pub effects: Vec<Effect>,
     /// The job existed, and what was sent first with its key differs from what was sent now.
     pub payload_differs: bool,
     /// For `on_duplicate: replace`: whether the existing job was rewritten; else `null`. `false` if it has started before, or is
@@ -330,6 +353,7 @@ impl EnqueueAnswer {
             payload: job.payload,
             checkpoint: job.checkpoint,
             result: job.result,
+            effects: job.effects,
             payload_differs: false,
             replaced: None,
         }
@@ -338,7 +362,13 @@ impl EnqueueAnswer {
     /// The job alone.
     #[must_use]
     pub fn into_job(self) -> Job {
-        Job { summary: self.summary, payload: self.payload, checkpoint: self.checkpoint, result: self.result }
+        Job {
+            summary: self.summary,
+            payload: self.payload,
+            checkpoint: self.checkpoint,
+            result: self.result,
+            effects: self.effects,
+        }
     }
 }
 
@@ -482,13 +512,13 @@ mod tests {
         "correlation_id":null,"traceparent":null,"ordering_key":"o","on_head_failure":"skip","blocked_by":7,
         "blocks":null,"limits":["crm:t"],"fair_key":"t","owner":null,"error":null,"failure":null,"worker_id":"w",
         "claimed_at":"2026-07-01T12:00:00.001Z","lease_expires_at":"2026-07-01T12:05:00.001Z","verify":false,
-        "cancel_requested":false,"superseded_by":null,"progress":null,"created_at":"2026-07-01T12:00:00.000Z",
+        "effects_in_doubt":[],"cancel_requested":false,"superseded_by":null,"progress":null,"created_at":"2026-07-01T12:00:00.000Z",
         "updated_at":"2026-07-01T12:00:00.001Z","finished_at":null"#;
     const PAYLOAD: &str = r#"{"b":123456789012345678901234567890, "a":1.10,"a":"\ud800"}"#;
 
     fn text(tail: &str) -> String {
         let summary: String = SUMMARY.lines().map(str::trim_start).collect();
-        format!("{{{summary},\"payload\":{PAYLOAD},\"checkpoint\":[1],\"result\":null{tail}}}")
+        format!("{{{summary},\"payload\":{PAYLOAD},\"checkpoint\":[1],\"result\":null,\"effects\":[]{tail}}}")
     }
 
     /// Nothing is lost, reordered or left out on the way to the client and back.

@@ -2,7 +2,7 @@
 //! field was not given.
 
 use crate::problem::Refusal;
-use crate::request::{Progress, Subject};
+use crate::request::{Assumed, Progress, Subject};
 use crate::{
     ErrorClass, IdempotencyScope, Jitter, Json, LeaseToken, OnDuplicate, OnHeadFailure, OnMismatch, OnUnknown,
 };
@@ -101,6 +101,8 @@ pub struct Claim {
     pub wait_ms: i64,
     /// `lease_seconds`
     pub lease_ms: Option<i64>,
+    /// `handles_verify`
+    pub handles_verify: bool,
     /// `request_id`
     pub request_id: Option<String>,
     /// `max_jobs`; 1 for a single claim.
@@ -219,6 +221,24 @@ pub struct Checkpoint {
     pub checkpoint: Json,
 }
 
+/// `POST /jobs/{id}/effects/{effect}/begin`
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EffectBegin {
+    /// Who calls; without a token the engine refuses it with `lease-required`.
+    pub holder: Holder,
+    /// `key`
+    pub key: Option<String>,
+}
+
+/// `POST /jobs/{id}/effects/{effect}/finish`
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct EffectFinish {
+    /// Who calls; without a token the engine refuses it with `lease-required`.
+    pub holder: Holder,
+    /// `result`, byte for byte.
+    pub result: Option<Json>,
+}
+
 /// What one entry of a bulk report says.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Report {
@@ -276,6 +296,8 @@ pub struct Retry {
     pub max_retries: Option<u32>,
     /// `force`
     pub force: bool,
+    /// `assume`
+    pub assume: Option<Assumed>,
 }
 
 /// `POST /jobs/{id}/discard`
@@ -333,6 +355,8 @@ pub struct TypeDefaults {
     pub retry: RetryFields,
     /// `on_unknown`
     pub on_unknown: Option<OnUnknown>,
+    /// `handles_verify`
+    pub handles_verify: bool,
     /// `max_age_seconds`
     pub max_age_ms: Option<i64>,
     /// `idempotency_scope`

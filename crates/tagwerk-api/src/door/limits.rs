@@ -28,6 +28,10 @@ pub struct DoorLimits {
     pub payload_max_depth: usize,
     /// Result.
     pub result_max_bytes: usize,
+    /// Name of an effect.
+    pub effect_name_max_bytes: usize,
+    /// Effects of one job.
+    pub effects_per_job: usize,
     /// Checkpoint.
     pub checkpoint_max_bytes: usize,
     /// Message of a progress report.
@@ -113,6 +117,8 @@ impl DoorLimits {
             payload_max_bytes: 256 * 1024,
             payload_max_depth: 128,
             result_max_bytes: 64 * 1024,
+            effect_name_max_bytes: 64,
+            effects_per_job: 100,
             checkpoint_max_bytes: 64 * 1024,
             progress_message_max_bytes: 1024,
             priority_max: 100,

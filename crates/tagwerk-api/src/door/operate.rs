@@ -30,6 +30,7 @@ impl Door {
             payload: reader.json("payload", self.limits.payload_rule()),
             max_retries: reader.count("max_retries", &self.limits.max_retries),
             force: reader.flag("force").unwrap_or(false),
+            assume: self.assumed(&mut reader),
         };
         reader.finish().map(|_| retry)
     }
@@ -90,6 +91,7 @@ impl Door {
             timeout_ms: reader.seconds("timeout_seconds", &limits.timeout_ms),
             retry: limits.retry(&mut reader),
             on_unknown: reader.choice("on_unknown"),
+            handles_verify: reader.flag("handles_verify").unwrap_or(false),
             max_age_ms: reader.seconds("max_age_seconds", &limits.max_age_ms),
             idempotency_scope: reader.choice("idempotency_scope"),
             idempotency_ttl_ms: reader.seconds("idempotency_ttl_seconds", &limits.ttl_ms),
@@ -200,8 +202,6 @@ mod tests {
         let malformed = door().retry(b"{}", Some(b"*")).unwrap_err();
         assert_eq!((malformed.code, malformed.code.status()), (Code::InvalidPrecondition, 422));
         assert!(door().retry(br#"{"seen_version":5,"force":true}"#, None).unwrap().force);
-        let later = br#"{"seen_version":1,"assume":true}"#;
-        assert_eq!(door().retry(later, None).unwrap_err().errors[0].code, "unknown-field");
     }
 
     #[test]
@@ -212,7 +212,7 @@ mod tests {
             "timeout_seconds":null,"retry":{"cap_seconds":10},"on_unknown":null,"max_age_seconds":3600,
             "idempotency_scope":"unfinished","idempotency_ttl_seconds":0,"owner":"team@example.org",
             "queues":["q","r"],"priority_ceiling":40,"payload_max_bytes":2,"limits":["crm:t","api"],"fair_key":"f",
-            "ordering_key":"o","on_head_failure":"skip"}"#;
+            "ordering_key":"o","on_head_failure":"skip","handles_verify":true}"#;
         let settings = TypeDefaults {
             queue: Some("q".to_owned()),
             priority: Some(30),
@@ -233,6 +233,7 @@ mod tests {
             fair_key: Some("f".to_owned()),
             ordering_key: Some("o".to_owned()),
             on_head_failure: Some(crate::OnHeadFailure::Skip),
+            handles_verify: true,
         };
         assert_eq!(door().type_settings("t", body), Ok(settings));
         let error = door().type_settings("t", br#"{"delay_seconds":1}"#).unwrap_err();

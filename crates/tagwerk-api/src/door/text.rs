@@ -15,6 +15,8 @@ pub(crate) enum Alphabet {
     Worker,
     /// `[A-Za-z0-9][A-Za-z0-9._-]*`
     Name,
+    /// `[a-z0-9._-]*`
+    Lower,
 }
 
 /// The characters of [`is_hidden`] as they stand in a class of a regular expression.
@@ -40,6 +42,7 @@ impl Alphabet {
             Self::Printable => Some(concat!("^[^", hidden!(), r"]*[^\s", hidden!(), "][^", hidden!(), "]*$")),
             Self::Worker => Some(concat!("^[^/", hidden!(), r"]*[^/\s", hidden!(), "][^/", hidden!(), "]*$")),
             Self::Name => Some("^[A-Za-z0-9][A-Za-z0-9._-]*$"),
+            Self::Lower => Some("^[a-z0-9._-]*$"),
         }
     }
 }
@@ -82,6 +85,11 @@ impl TextRule {
             Alphabet::Printable => text.chars().find(|c| is_hidden(*c)),
             Alphabet::Worker => text.chars().find(|c| is_hidden(*c) || *c == '/'),
             Alphabet::Name if is_name(text) => None,
+            Alphabet::Lower if text.bytes().all(is_lower) => None,
+            Alphabet::Lower => {
+                let message = "must consist of lower-case letters, digits, dots, hyphens and underscores";
+                return Err((FieldCode::BadName, message.to_owned()));
+            }
             Alphabet::Name => {
                 let message = "must consist of letters, digits, dots, hyphens and underscores, and begin with a letter \
                                or digit";
@@ -93,6 +101,10 @@ impl TextRule {
             None => Ok(()),
         }
     }
+}
+
+const fn is_lower(byte: u8) -> bool {
+    matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'.' | b'_' | b'-')
 }
 
 /// Control characters, and those that break a line or turn its direction.

@@ -120,7 +120,7 @@ impl Door {
     }
 }
 
-fn holder(reader: &mut Reader<'_>) -> Holder {
+pub(super) fn holder(reader: &mut Reader<'_>) -> Holder {
     Holder {
         lease: reader.text("lease", TextRule::ANY).map(LeaseToken),
         worker_id: reader.text("worker_id", TextRule::ANY),
@@ -136,6 +136,7 @@ impl DoorLimits {
             types: reader.texts("types", self.claim_names_max, self.type_rule()),
             wait_ms: reader.seconds("wait_seconds", &(0..=self.wait_max_ms)).unwrap_or(0),
             lease_ms: reader.seconds("lease_seconds", &self.lease_ms),
+            handles_verify: reader.flag("handles_verify").unwrap_or(false),
             request_id: reader.text("request_id", self.request_rule()),
             max_jobs: 1,
         }
@@ -266,18 +267,20 @@ mod tests {
             types: None,
             wait_ms: 0,
             lease_ms: None,
+            handles_verify: false,
             request_id: None,
             max_jobs: 1,
         };
         assert_eq!(claim, bare);
         let body =
             br#"{"worker_id":"w","queues":["a","b"],"types":["App\\X"],"wait_seconds":60,"lease_seconds":1,
-            "request_id":"r","max_jobs":1000}"#;
+            "request_id":"r","handles_verify":true,"max_jobs":1000}"#;
         let full = Claim {
             queues: Some(vec!["a".to_owned(), "b".to_owned()]),
             types: Some(vec!["App\\X".to_owned()]),
             wait_ms: 60_000,
             lease_ms: Some(1000),
+            handles_verify: true,
             request_id: Some("r".to_owned()),
             max_jobs: 1000,
             ..bare
@@ -304,7 +307,7 @@ mod tests {
         assert_eq!(with(r#""max_jobs":0"#), "max_jobs out-of-range");
         assert_eq!(with(r#""max_jobs":1001"#), "max_jobs out-of-range");
         assert_eq!(with(&format!("\"request_id\":\"{}\"", "r".repeat(65))), "request_id too-long");
-        assert_eq!(with(r#""handles_verify":true"#), "handles_verify unknown-field");
+        assert_eq!(with(r#""handles_verify":1"#), "handles_verify wrong-type");
         let single = door().claim(br#"{"worker_id":"w","max_jobs":2}"#).unwrap_err();
         assert_eq!(single.errors[0].code, "unknown-field");
     }

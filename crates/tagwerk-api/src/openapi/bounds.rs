@@ -16,7 +16,7 @@ use crate::Seconds;
 use crate::door::{DoorLimits, TextRule};
 
 /// Bodies in which an unknown field is an error, with everything below them that only they use.
-const CLOSED: [&str; 20] = [
+const CLOSED: [&str; 23] = [
     "AckRequest",
     "BulkClaimRequest",
     "BulkEnqueueRequest",
@@ -25,6 +25,9 @@ const CLOSED: [&str; 20] = [
     "ClaimRequest",
     "DiscardRequest",
     "DrainRequest",
+    "EffectAbortRequest",
+    "EffectBeginRequest",
+    "EffectFinishRequest",
     "EnqueueRequest",
     "ForceFailRequest",
     "OpenLimitRequest",
@@ -70,6 +73,10 @@ pub(super) fn apply(schemas: &mut Map<String, Value>, limits: &DoorLimits) {
     }
     if let Some(priority) = schemas.get_mut("Priority") {
         merge(priority, &whole(&(0..=i64::from(limits.priority_max))));
+    }
+    if let Some(named) = schemas.get_mut("Assumed").and_then(|assumed| assumed["oneOf"].get_mut(1)) {
+        let rule = json!({"propertyNames": text(limits.effect_rule()), "minProperties": 1, "maxProperties": limits.effects_per_job});
+        merge(named, &rule);
     }
     close_settings(schemas, ("TypeSettings", "TypeInfo"), ("type", limits.type_rule()));
     close_settings(schemas, ("LimitSettings", "LimitInfo"), ("name", limits.queue_rule()));
@@ -122,6 +129,7 @@ fn of_field(limits: &DoorLimits, schema: &str, field: &str) -> Value {
         (_, "type") => text(limits.type_rule()),
         (_, "queue") => text(limits.queue_rule()),
         ("Subject", "kind" | "id")
+        | ("EffectBeginRequest", "key")
         | (_, "idempotency_key" | "correlation_id" | "fair_key" | "ordering_key") => text(limits.key_rule()),
         (_, "traceparent") => text(limits.traceparent_rule()),
         (_, "request_id") => text(limits.request_rule()),
@@ -168,6 +176,7 @@ pub(super) fn of_param(limits: &DoorLimits, name: &str, kind: ParamKind) -> Valu
         ("wait_seconds", _) => seconds(&(0..=limits.wait_max_ms)),
         ("id", _) => whole(&(1..=limits.id_max)),
         ("type", _) => text(limits.type_rule()),
+        ("effect", _) => text(limits.effect_rule()),
         ("queue" | "name", _) => text(limits.queue_rule()),
         ("subject_kind" | "subject_id" | "correlation_id" | "idempotency_key", _) => text(limits.key_rule()),
         _ => Value::Null,

@@ -124,6 +124,7 @@ fn path_param(name: &str, limits: &DoorLimits) -> Value {
     let (kind, mut schema, about) = match name {
         "id" => (ParamKind::Integer, json!({"type": "integer", "format": "int64"}), "The job's id."),
         "name" => (ParamKind::Text, json!({"type": "string"}), "Name of the limit, without a partition."),
+        "effect" => (ParamKind::Text, json!({"type": "string"}), "Name of the effect within the job."),
         _ => (ParamKind::Text, json!({"type": "string"}), "Name of the type, percent-encoded."),
     };
     bounds::merge(&mut schema, &bounds::of_param(limits, name, kind));

@@ -10,14 +10,14 @@ use serde_json::{Value, json};
 
 use crate::answer::{
     AttemptEntry, AttemptsPage, BulkClaimAnswer, BulkEnqueueAnswer, BulkHeartbeatAnswer, ClaimedJob,
-    CompletedJob, EnqueueAnswer, EnqueueResult, Explain, ExplainReason, Failure, FollowedUp, HeartbeatAnswer,
-    Job, JobSummary, JobsPage, OperatorEntry, ReportBulkAnswer, ReportResult, ReviewPage,
+    CompletedJob, EffectAnswer, EnqueueAnswer, EnqueueResult, Explain, ExplainReason, Failure, FollowedUp,
+    HeartbeatAnswer, Job, JobSummary, JobsPage, OperatorEntry, ReportBulkAnswer, ReportResult, ReviewPage,
 };
 use crate::problem::{Code, Problem};
 use crate::request::{RetrySettings, Subject, TypeSettings};
 use crate::{
-    AttemptOutcome, ErrorClass, ExplainKind, FailureCause, FailureReason, IdempotencyScope, Jitter, Json,
-    LeaseToken, OnUnknown, OperatorAction, PriorityLabel, Seconds, Status, Time,
+    AttemptOutcome, EffectState, ErrorClass, ExplainKind, FailureCause, FailureReason, IdempotencyScope,
+    Jitter, Json, LeaseToken, OnUnknown, OperatorAction, PriorityLabel, Seconds, Status, Time,
 };
 
 pub(super) use alerts::*;
@@ -99,6 +99,7 @@ fn summary() -> JobSummary {
         claimed_at: None,
         lease_expires_at: None,
         verify: false,
+        effects_in_doubt: Vec::new(),
         cancel_requested: false,
         superseded_by: None,
         progress: None,
@@ -147,7 +148,7 @@ fn failed() -> JobSummary {
 }
 
 fn whole(summary: JobSummary) -> Job {
-    Job { summary, payload: payload(), checkpoint: None, result: None }
+    Job { summary, payload: payload(), checkpoint: None, result: None, effects: Vec::new() }
 }
 
 pub(super) fn job() -> Value {
@@ -242,6 +243,7 @@ fn handed_out() -> ClaimedJob {
         payload: payload(),
         checkpoint: None,
         result: None,
+        effects: Vec::new(),
         lease: token(),
         heartbeat_seconds: seconds(20),
         replayed: false,
@@ -261,6 +263,22 @@ pub(super) fn claimed() -> Value {
 
 pub(super) fn claimed_bulk() -> Value {
     value(&BulkClaimAnswer { jobs: vec![handed_out()], next_due_at: None })
+}
+
+pub(super) fn effect_begun() -> Value {
+    let key = "9f86d081884c7d659a2feaa0c55ad015".to_owned();
+    value(&EffectAnswer { state: EffectState::New, key, result: None })
+}
+
+pub(super) fn effect_finished() -> Value {
+    let key = "9f86d081884c7d659a2feaa0c55ad015".to_owned();
+    let result = Some(Json::from(&json!({"shipment_id": "s-1"})));
+    value(&EffectAnswer { state: EffectState::Done, key, result })
+}
+
+pub(super) fn effect_aborted() -> Value {
+    let key = "9f86d081884c7d659a2feaa0c55ad015".to_owned();
+    value(&EffectAnswer { state: EffectState::Aborted, key, result: None })
 }
 
 fn alive() -> HeartbeatAnswer {

@@ -40,6 +40,9 @@ fn requests(found: &mut Found) {
     add::<request::HeartbeatRequest>(found);
     add::<request::BulkHeartbeatRequest>(found);
     add::<request::CheckpointRequest>(found);
+    add::<request::EffectBeginRequest>(found);
+    add::<request::EffectFinishRequest>(found);
+    add::<request::EffectAbortRequest>(found);
     add::<request::ReportBulkRequest>(found);
     add::<request::CancelRequest>(found);
     add::<request::RetryRequest>(found);
@@ -75,6 +78,7 @@ fn answers(found: &mut Found) {
     add::<answer::Explain>(found);
     add::<answer::ClaimedJob>(found);
     add::<answer::BulkClaimAnswer>(found);
+    add::<answer::EffectAnswer>(found);
     add::<answer::HeartbeatAnswer>(found);
     add::<answer::BulkHeartbeatAnswer>(found);
     add::<answer::ReportBulkAnswer>(found);

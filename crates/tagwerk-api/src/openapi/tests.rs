@@ -82,11 +82,11 @@ fn every_route_is_described_once() {
             );
         }
     }
-    assert_eq!(seen.len(), 47);
+    assert_eq!(seen.len(), 50);
     let document = document();
     let operations: usize =
         document["paths"].as_object().unwrap().values().map(|path| path.as_object().unwrap().len()).sum();
-    assert_eq!(operations, 47);
+    assert_eq!(operations, 50);
 }
 
 #[test]
@@ -122,6 +122,9 @@ fn at_the_door(id: &str, body: &[u8]) -> Result<Vec<String>, Refusal> {
         "fail" => door.fail(body).map(|read| read.ignored),
         "release" => door.release(body).map(|read| read.ignored),
         "heartbeat" => door.heartbeat(body).map(|read| read.ignored),
+        "effect_begin" => door.effect_begin(body).map(|_| strict()),
+        "effect_finish" => door.effect_finish(body).map(|_| strict()),
+        "effect_abort" => door.effect_abort(body).map(|_| strict()),
         "checkpoint" => door.checkpoint(body).map(|_| strict()),
         "heartbeat_bulk" | "report_bulk" => {
             let read = if id == "report_bulk" { door.report_bulk(body) } else { door.heartbeat_bulk(body) }?;
@@ -180,8 +183,9 @@ fn bodies_that_the_document_calls_optional_may_be_empty() {
     for route in routes().filter(|route| route.body.is_some()) {
         let method = route.method.name().to_ascii_lowercase();
         let required = &document["paths"][route.path][method]["requestBody"]["required"];
-        // A heartbeat without a token passes the door and is refused by the engine.
-        let may_be_empty = at_the_door(route.id, b"").is_ok() && route.id != "heartbeat";
+        // A heartbeat and a call about an effect without a token pass the door and are refused by the engine.
+        let may_be_empty =
+            at_the_door(route.id, b"").is_ok() && route.id != "heartbeat" && !route.id.starts_with("effect_");
         assert_eq!(required, &Value::Bool(!may_be_empty), "{}", route.id);
     }
 }
@@ -214,6 +218,7 @@ fn examples_of_answers_are_what_a_client_reads() {
                 "Explain" => reads::<answer::Explain>,
                 "ClaimedJob" => reads::<answer::ClaimedJob>,
                 "BulkClaimAnswer" => reads::<answer::BulkClaimAnswer>,
+                "EffectAnswer" => reads::<answer::EffectAnswer>,
                 "HeartbeatAnswer" => reads::<answer::HeartbeatAnswer>,
                 "BulkHeartbeatAnswer" => reads::<answer::BulkHeartbeatAnswer>,
                 "ReportBulkAnswer" => reads::<answer::ReportBulkAnswer>,

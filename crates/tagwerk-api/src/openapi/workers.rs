@@ -37,6 +37,19 @@ const REPORTED: &[Code] = &[
     Code::AlreadyReported,
 ];
 
+/// What `release` can be refused with.
+const RELEASED: &[Code] = &[
+    Code::JobNotFound,
+    Code::JobDamaged,
+    Code::LeaseLost,
+    Code::TimedOut,
+    Code::Cancelled,
+    Code::NotRunning,
+    Code::LeaseRequired,
+    Code::AlreadyReported,
+    Code::EffectsOpen,
+];
+
 /// What `complete` can be refused with.
 const COMPLETED: &[Code] = &[
     Code::IdempotencyKeyTaken,
@@ -48,6 +61,7 @@ const COMPLETED: &[Code] = &[
     Code::NotRunning,
     Code::LeaseRequired,
     Code::AlreadyReported,
+    Code::EffectsOpen,
     Code::ResultTooLarge,
     Code::PayloadTooLarge,
     Code::UnknownType,
@@ -141,7 +155,7 @@ pub(super) const ROUTES: &[Route] = &[
         about: "It is pending again as if it had not been claimed.",
         body: Some(body("ReleaseRequest", examples::release)),
         answers: &[reported("The job, pending.", examples::job)],
-        problems: REPORTED,
+        problems: RELEASED,
         ..Route::EMPTY
     },
     Route {

@@ -133,6 +133,14 @@ codes! {
         "An earlier report of this lease counts (see counted); nothing was changed. Stop.";
     LeaseRequired = "lease-required" 409 never "Lease token needed",
         "Send lease from the claim answer: without it this call could be another attempt's.";
+    EffectsOpen = "effects-open" 409 never "Effects not ended",
+        "The lease lives on. Finish or abort the effects that the detail lists, then report again; or fail with class unknown.";
+    EffectNotBegun = "effect-not-begun" 409 never "Effect not begun",
+        "Nothing of this name was begun; check the name. Begin an effect before doing it.";
+    EffectFinished = "effect-finished" 409 never "Effect already finished",
+        "It happened, and the result that was stored first stands; nothing was changed.";
+    TooManyEffects = "too-many-effects" 409 never "Too many effects",
+        "The lease lives on. A job with so many steps is better several jobs; see enqueue of complete.";
     NotFailed = "not-failed" 409 never "Job not in review",
         "Only a failed job can be retried; look at its status.";
     NotHolding = "not-holding" 409 never "Job holds back nobody",

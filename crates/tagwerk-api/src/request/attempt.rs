@@ -23,6 +23,10 @@ pub struct ClaimRequest {
     /// Length of the lease, 1..=86,400; without it the job's, the type's or 300.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lease_seconds: Option<Seconds>,
+    /// The worker deals with what an earlier attempt may have done: it looks at `verify` and at the effects in doubt. Without it a
+    /// job with effects in doubt goes to review when its attempt is lost.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub handles_verify: Option<bool>,
     /// A name for this claim, at most 64 bytes: repeated by the same worker it gets the same jobs again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
@@ -138,6 +142,35 @@ pub struct CheckpointRequest {
     pub lease: LeaseToken,
     /// Any JSON value of at most 64 KiB; the next attempt gets the last one.
     pub checkpoint: Json,
+}
+
+/// `POST /jobs/{id}/effects/{effect}/begin`
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct EffectBeginRequest {
+    /// Token of the claim.
+    pub lease: LeaseToken,
+    /// The idempotency key for the remote system, if the worker has its own; without it a random one is made. Counts only if
+    /// nothing is known of the effect, or that it was aborted: use the key of the answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+}
+
+/// `POST /jobs/{id}/effects/{effect}/finish`
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct EffectFinishRequest {
+    /// Token of the claim.
+    pub lease: LeaseToken,
+    /// What came of it, at most 64 KiB: what a later attempt needs instead of doing it again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Json, required = false)]
+    pub result: Option<Json>,
+}
+
+/// `POST /jobs/{id}/effects/{effect}/abort`
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct EffectAbortRequest {
+    /// Token of the claim.
+    pub lease: LeaseToken,
 }
 
 /// One entry of a bulk report. Fields that its outcome does not use are ignored and named in `Tagwerk-Ignored`.

@@ -1,10 +1,12 @@
 //! What an operator sends.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{Priority, RetrySettings};
-use crate::{IdempotencyScope, Json, OnHeadFailure, OnUnknown, Seconds};
+use crate::{Assume, IdempotencyScope, Json, OnHeadFailure, OnUnknown, Seconds};
 
 /// `POST /jobs/{id}/cancel`
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -41,6 +43,19 @@ pub struct RetryRequest {
     /// Run it although a newer version has superseded it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub force: Option<bool>,
+    /// What you have found out about the effects in doubt; kept in the history.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub assume: Option<Assumed>,
+}
+
+/// What a person has found out about effects in doubt.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(untagged)]
+pub enum Assumed {
+    /// The same about all that are in doubt.
+    All(Assume),
+    /// By name of the effect. The others stay in doubt.
+    Named(BTreeMap<String, Assume>),
 }
 
 /// `POST /jobs/{id}/discard`: take a job out of review for good.
@@ -96,6 +111,8 @@ pub struct TypeSettings {
     pub retry: Option<RetrySettings>,
     /// What an unknown outcome leads to.
     pub on_unknown: Option<OnUnknown>,
+    /// All workers of the type deal with what an earlier attempt may have done; a claim may say so as well.
+    pub handles_verify: Option<bool>,
     /// Maximum age of a pending job.
     pub max_age_seconds: Option<Seconds>,
     /// How long idempotency keys hold.

@@ -9,6 +9,7 @@ use tagwerk_api::request::{CheckpointRequest, EnqueueRequest, Progress, Subject}
 use tagwerk_api::{Json, LeaseToken};
 use tokio::sync::watch;
 
+use super::effect::Journal;
 use crate::{Client, Error, NewJob};
 
 /// An attempt at a job. Cheap to clone.
@@ -51,22 +52,28 @@ pub(crate) struct Said {
     pub(crate) progress: Option<Progress>,
     pub(crate) checkpoint: Option<Json>,
     pub(crate) follow_ups: Vec<EnqueueRequest>,
+    pub(crate) effects: Journal,
 }
 
 impl Context {
     /// `stop` says when to stop. Without a server what is said is only kept.
     pub(crate) fn new(
         facts: Facts,
-        checkpoint: Option<Json>,
+        (checkpoint, effects): (Option<Json>, Journal),
         (stop, server): (watch::Receiver<bool>, Option<(Client, LeaseToken)>),
     ) -> Self {
-        let said = Said { checkpoint, ..Said::default() };
+        let said = Said { checkpoint, effects, ..Said::default() };
         Self { facts: Arc::new(facts), said: Arc::new(Mutex::new(said)), stop, server }
     }
 
     pub(crate) fn said(&self) -> MutexGuard<'_, Said> {
         // Each change is whole, so a lock that somebody panicked with holds nothing half done.
         self.said.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Where its calls go, and the token that they need; `None` in a test.
+    pub(super) const fn server(&self) -> Option<&(Client, LeaseToken)> {
+        self.server.as_ref()
     }
 
     /// The job's id.

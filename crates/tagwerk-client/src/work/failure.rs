@@ -30,6 +30,7 @@ pub(crate) enum Kind {
         error: String,
         retry_after: Option<Duration>,
         throttle: Option<(String, Duration)>,
+        undone: bool,
     },
     Released {
         delay: Duration,
@@ -59,7 +60,13 @@ impl Failure {
     }
 
     fn failed(class: ErrorClass, error: impl Display) -> Self {
-        Self(Kind::Failed { class, error: error.to_string(), retry_after: None, throttle: None })
+        Self(Kind::Failed {
+            class,
+            error: error.to_string(),
+            retry_after: None,
+            throttle: None,
+            undone: false,
+        })
     }
 
     /// Not retried earlier than this.
@@ -77,6 +84,18 @@ impl Failure {
     pub fn throttle(mut self, limit: impl Into<String>, time: Duration) -> Self {
         if let Kind::Failed { throttle, .. } = &mut self.0 {
             *throttle = Some((limit.into(), time));
+        }
+        self
+    }
+}
+
+impl Failure {
+    /// For what an [`Effect`](super::Effect) comes to: it certainly did not happen, so the next attempt need not look it up. Without
+    /// this a failure of an effect leaves it in doubt. A release says it too.
+    #[must_use]
+    pub fn did_not_happen(mut self) -> Self {
+        if let Kind::Failed { undone, .. } = &mut self.0 {
+            *undone = true;
         }
         self
     }

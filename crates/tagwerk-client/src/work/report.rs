@@ -13,7 +13,7 @@ use crate::task::seconds;
 use crate::{Client, Error, Retries};
 
 /// How long a report is repeated while the server is away.
-const PATIENCE: Duration = Duration::from_hours(1);
+pub(super) const PATIENCE: Duration = Duration::from_hours(1);
 /// Waits between tries while the server is away.
 pub(super) const AWAY: Retries =
     Retries { tries: u32::MAX, first: Duration::from_millis(200), cap: Duration::from_secs(20), seed: 0 };
@@ -58,6 +58,10 @@ async fn complete(
     let whole = CompleteRequest { lease: lease.clone(), result, enqueue, ..CompleteRequest::default() };
     let error = match repeat(settings, job, &Report::Complete(whole)).await {
         Err(error) if is_about_the_body(&error) => error,
+        Err(error) if error.code() == Some(Code::EffectsOpen) => {
+            end(settings, job, in_doubt(&error)).await?;
+            return Err(error);
+        }
         outcome => return outcome,
     };
     if leads_on {
@@ -70,6 +74,11 @@ async fn complete(
     repeat(settings, job, &Report::Complete(bare)).await
 }
 
+/// The handler has left an effect open and says that all is well, or that nothing happened: it does not know.
+fn in_doubt(error: &Error) -> Failure {
+    Failure::unknown(format!("the handler ended while an effect is open: {error}"))
+}
+
 /// Whether another body would be taken.
 fn is_about_the_body(error: &Error) -> bool {
     let code = error.code();
@@ -80,30 +89,43 @@ fn is_about_the_body(error: &Error) -> bool {
 
 /// Not completed.
 async fn end(settings: &Settings, job: &ClaimedJob, failure: Failure) -> Result<Reported, Error> {
-    let lease = Some(job.lease.clone());
-    match failure.0.clone() {
-        Kind::Failed { class, error, retry_after, throttle: held } => {
-            let request = FailRequest {
-                lease,
-                error: Some(Json::from(&serde_json::Value::from(error))),
-                class: Some(class),
-                retry_after_seconds: retry_after.filter(|_| class == ErrorClass::Transient).map(seconds),
-                throttle: throttle(held),
-                ..FailRequest::default()
-            };
-            repeat(settings, job, &Report::Fail(request)).await?;
+    match &failure.0 {
+        Kind::Failed { .. } => {
+            repeat(settings, job, &Report::Fail(failed(job, &failure))).await?;
             Ok(Reported::Failed(failure))
         }
         Kind::Released { delay, reason } => {
             let request = ReleaseRequest {
-                lease,
-                delay_seconds: Some(seconds(delay)),
-                reason: Some(reason),
+                lease: Some(job.lease.clone()),
+                delay_seconds: Some(seconds(*delay)),
+                reason: Some(reason.clone()),
                 ..ReleaseRequest::default()
             };
-            repeat(settings, job, &Report::Release(request)).await?;
-            Ok(Reported::Released)
+            match repeat(settings, job, &Report::Release(request)).await {
+                Ok(()) => Ok(Reported::Released),
+                Err(error) if error.code() == Some(Code::EffectsOpen) => {
+                    let failure = in_doubt(&error);
+                    repeat(settings, job, &Report::Fail(failed(job, &failure))).await?;
+                    Ok(Reported::Failed(failure))
+                }
+                Err(error) => Err(error),
+            }
         }
+    }
+}
+
+fn failed(job: &ClaimedJob, failure: &Failure) -> FailRequest {
+    let lease = Some(job.lease.clone());
+    let Kind::Failed { class, error, retry_after, throttle: held, .. } = failure.0.clone() else {
+        return FailRequest { lease, ..FailRequest::default() };
+    };
+    FailRequest {
+        lease,
+        error: Some(Json::from(&serde_json::Value::from(error))),
+        class: Some(class),
+        retry_after_seconds: retry_after.filter(|_| class == ErrorClass::Transient).map(seconds),
+        throttle: throttle(held),
+        ..FailRequest::default()
     }
 }
 
@@ -124,14 +146,18 @@ impl Report {
     }
 }
 
+/// Whether the server may be back, and the same call is worth another try.
+pub(super) fn is_away(error: &Error) -> bool {
+    error.is_unreachable() || error.is_retryable() || error.is_outcome_unknown()
+}
+
 /// Sends a report again while the server is away: with its lease it counts once.
 async fn repeat(settings: &Settings, job: &ClaimedJob, report: &Report) -> Result<(), Error> {
     let mut waited = Duration::ZERO;
     let mut tries = 0;
     loop {
         let Err(error) = report.send(&settings.client, job.summary.id).await else { return Ok(()) };
-        let is_away = error.is_unreachable() || error.is_retryable() || error.is_outcome_unknown();
-        if !is_away || waited > PATIENCE {
+        if !is_away(&error) || waited > PATIENCE {
             return Err(error);
         }
         tries += 1;

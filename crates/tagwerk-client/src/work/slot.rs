@@ -9,6 +9,7 @@ use tagwerk_api::answer::ClaimedJob;
 use tagwerk_api::request::{ClaimRequest, HeartbeatRequest, ReleaseRequest};
 use tokio::sync::watch;
 
+use super::effect::Journal;
 use super::report::{AWAY, Reported, report};
 use super::{Context, Event, Facts, Failure, Settings, Tally, outcome};
 use crate::task::seconds;
@@ -58,6 +59,7 @@ async fn next(settings: &Settings, mut stop: watch::Receiver<bool>) -> Result<Op
         types: Some(settings.handlers.types()),
         wait_seconds: Some(seconds(settings.poll)),
         lease_seconds: Some(seconds(settings.lease)),
+        handles_verify: settings.handles_verify.then_some(true),
         request_id: Some(settings.requests.next()),
     };
     let mut tries = 0;
@@ -135,7 +137,7 @@ async fn wait(length: Duration, stop: &mut watch::Receiver<bool>) -> bool {
 async fn run(settings: &Settings, job: ClaimedJob) -> Reported {
     let (stopper, told) = watch::channel(false);
     let server = Some((settings.client.clone(), job.lease.clone()));
-    let context = Context::new(Facts::of(&job), job.checkpoint.clone(), (told, server));
+    let context = Context::new(Facts::of(&job), (job.checkpoint.clone(), Journal::default()), (told, server));
     let started = settings.handlers.start(&job.summary.job_type, context.clone(), job.payload.clone());
     let Some(mut task) = started else {
         // Only types with a handler are claimed.

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a broken expectation must fail the test")]
 
 mod calls;
+mod effects;
 mod errors;
 mod fake;
 mod repeats;

@@ -87,9 +87,10 @@ fn cancelled(job: &Job) -> Rejection {
 pub(super) fn stale(job: &Job, call: Call) -> Rejection {
     match (job.status, call) {
         (Status::Cancelled, _) => cancelled(job),
-        (Status::Completed, Call::Heartbeat | Call::Checkpoint) => {
-            Rejection::NotRunning { status: job.status }
-        }
+        (
+            Status::Completed,
+            Call::Heartbeat | Call::Checkpoint | Call::EffectBegin | Call::EffectFinish | Call::EffectAbort,
+        ) => Rejection::NotRunning { status: job.status },
         _ => Rejection::LeaseLost { may_report: false },
     }
 }

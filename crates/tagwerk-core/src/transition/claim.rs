@@ -16,6 +16,7 @@ pub(super) fn claim(job: &Job, grant: &Grant, now: Timestamp) -> Result<Step, Re
     next.attempt = job.attempt.saturating_add(1);
     next.leases = job.leases.saturating_add(1);
     next.started = true;
+    next.handles_verify = grant.handles_verify;
     next.acted = false;
     next.earlier_lost |= next.newest_lost;
     next.newest_lost = false;

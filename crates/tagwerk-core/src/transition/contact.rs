@@ -27,7 +27,7 @@ pub(super) fn checkpoint(job: &Job, caller: &Caller, now: Timestamp) -> Result<S
 }
 
 /// The caller's lease, if the caller is the holder.
-fn holder<'a>(job: &'a Job, caller: &'a Caller, call: Call) -> Result<&'a Lease, Rejection> {
+pub(super) fn holder<'a>(job: &'a Job, caller: &'a Caller, call: Call) -> Result<&'a Lease, Rejection> {
     match caller::place_by_token(job, caller) {
         Some(Place::Holder(lease)) => Ok(lease),
         Some(Place::Late(attempt, _)) => Err(caller::late(attempt)),
@@ -36,7 +36,7 @@ fn holder<'a>(job: &'a Job, caller: &'a Caller, call: Call) -> Result<&'a Lease,
     }
 }
 
-/// Done without a new version: a heartbeat must not make an operator's `seen_version` out of date.
-fn unversioned(job: Job) -> Step {
+/// Done without a new version: what a worker does while it works must not make an operator's `seen_version` out of date.
+pub(super) fn unversioned(job: Job) -> Step {
     Step { job, history: History::Unchanged, answer: Answer::Done }
 }

@@ -2,15 +2,21 @@
 
 use super::caller::{self, Place};
 use super::setback::{self, Setback};
-use super::{History, Step, operate, state};
-use crate::{Attempt, AttemptEnd, Before, Caller, Cause, Ctx, Job, Outcome, Rejection, Report};
+use super::{History, Step, effect, operate, state};
+use crate::{Attempt, AttemptEnd, Before, Caller, Cause, Ctx, Job, LeaseBits, Outcome, Rejection, Report};
 
 /// Judges a report by who sends it.
 pub(super) fn report(job: &Job, caller: &Caller, report: &Report, ctx: &Ctx) -> Result<Step, Rejection> {
     match place(job, caller, ctx)? {
         Place::Holder(_) if job.cancel_requested => Ok(operate::cancel_at_contact(job, ctx.now)),
-        Place::Holder(_) => Ok(in_time(job, report, ctx)),
-        Place::Late(attempt, before) => Ok(late(job, (attempt, before), report, ctx)),
+        Place::Holder(_) => {
+            refuse_open(job, report)?;
+            Ok(in_time(job, report, ctx))
+        }
+        Place::Late(attempt, before) => {
+            refuse_open(job, report)?;
+            Ok(late(job, (attempt, before), report, ctx))
+        }
         Place::Reported(attempt) => repeated(job, attempt, report),
         Place::Stale => Err(caller::stale(job, report.call())),
     }
@@ -23,6 +29,24 @@ fn place<'a>(job: &'a Job, caller: &'a Caller, ctx: &Ctx) -> Result<Place<'a>, R
             caller::place_without_token(job, worker.as_deref(), newest.as_deref())
         }
         _ => Ok(caller::place_by_token(job, caller).unwrap_or(Place::Stale)),
+    }
+}
+
+/// The server gives back a lease of which nobody has heard. What earlier attempts have begun stays in doubt: nothing was asked
+/// of whoever did not get the job.
+pub(super) fn unheard(job: &Job, bits: LeaseBits, report: &Report, ctx: &Ctx) -> Result<Step, Rejection> {
+    match place(job, &Caller::Live(bits), ctx)? {
+        Place::Holder(_) if job.cancel_requested => Ok(operate::cancel_at_contact(job, ctx.now)),
+        Place::Holder(_) => Ok(in_time(job, report, ctx)),
+        _ => Err(caller::stale(job, report.call())),
+    }
+}
+
+/// "All is well" and "nothing happened" cannot be said while it is open what became of an effect. That it failed can.
+fn refuse_open(job: &Job, report: &Report) -> Result<(), Rejection> {
+    match report.outcome {
+        Outcome::Completed | Outcome::Released { .. } => effect::refuse_open(job),
+        Outcome::Failed { .. } => Ok(()),
     }
 }
 

@@ -82,7 +82,9 @@ fn reason_for_review(job: &Job, setback: Setback) -> Option<Reason> {
             exhausted.then_some(Reason::RetriesExhausted)
         }
         Setback::Reported { class: ErrorClass::Unknown, .. } | Setback::LeaseExpired | Setback::TimedOut => {
-            (exhausted || job.on_unknown == OnUnknown::Review).then_some(Reason::OutcomeUnknown)
+            // A worker that does not know of effects in doubt would do again what was begun.
+            let is_blind = !job.handles_verify && job.open_effects().next().is_some();
+            (exhausted || is_blind || job.on_unknown == OnUnknown::Review).then_some(Reason::OutcomeUnknown)
         }
     }
 }

@@ -12,6 +12,7 @@ fn claim_sets_exactly_what_it_should() {
     let before = s.job.clone();
     s.wait(250);
     let grant = Grant {
+        handles_verify: true,
         bits: bits(1),
         worker: "w1".to_owned(),
         lease_ms: 60_000,
@@ -25,6 +26,7 @@ fn claim_sets_exactly_what_it_should() {
         attempt: 1,
         leases: 1,
         started: true,
+        handles_verify: true,
         updated_at: at(250),
         lease: Some(Lease {
             bits: bits(1),

@@ -6,6 +6,7 @@ mod scene;
 mod cancel;
 mod claim;
 mod contact;
+mod effects;
 mod gate;
 mod idempotency;
 mod late;

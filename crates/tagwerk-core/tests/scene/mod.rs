@@ -10,9 +10,9 @@
 )]
 
 use tagwerk_core::{
-    Action, Answer, Attempt, AttemptEnd, Caller, Ctx, ErrorClass, Event, Grant, History, Jitter, Job, JobId,
-    LeaseBits, NewJob, OnUnknown, Outcome, Rejection, Report, ReportHash, RetryPolicy, Status, Step,
-    Timestamp, decide, overdue,
+    Action, Answer, Attempt, AttemptEnd, Begun, Caller, Ctx, EffectCall, ErrorClass, Event, Grant, History,
+    Jitter, Job, JobId, LeaseBits, NewJob, OnUnknown, Outcome, Rejection, Report, ReportHash, RetryPolicy,
+    Status, Step, Timestamp, decide, overdue,
 };
 
 /// Start of every scene.
@@ -144,6 +144,10 @@ impl Scene {
         assert!(!job.cancel_requested || job.status == Status::Running, "a stop is asked of a holder");
         let waits = job.status == Status::Pending;
         assert!(!waits || job.superseded_by.is_none(), "what is superseded never waits for another run");
+        let ended = |effect: &tagwerk_core::Effect| effect.ended_at.is_some() != effect.is_open();
+        assert!(job.effects.iter().all(ended), "an effect has an end exactly if it is not open");
+        let is_open = job.open_effects().next().is_some();
+        assert!(job.status != Status::Completed || !is_open, "nothing of a completed job is open");
         assert_eq!(job.started, job.leases > 0, "started by the first lease");
         let ended = usize::try_from(job.leases).unwrap() - usize::from(job.lease.is_some());
         assert_eq!(self.history.len(), ended, "each lease that ended is in the history");
@@ -199,6 +203,7 @@ impl Scene {
             worker: worker.to_owned(),
             lease_ms: LEASE_MS,
             timeout_ms: None,
+            handles_verify: false,
             request_id: None,
         }
     }
@@ -242,6 +247,22 @@ impl Scene {
     pub(crate) fn checkpoint(&mut self, token: Token) -> Result<Answer, Rejection> {
         self.settle();
         self.happens(&Event::Checkpoint(self.caller(token)))
+    }
+
+    /// A call about the effect `ship`; a begin brings the key `fresh-N`, N being the number of leases.
+    pub(crate) fn effect(&mut self, token: Token, call: EffectCall) -> Result<Answer, Rejection> {
+        self.settle();
+        self.happens(&Event::Effect(self.caller(token), "ship".into(), call))
+    }
+
+    pub(crate) fn begins(&mut self, token: Token) -> Result<Answer, Rejection> {
+        let fresh = format!("fresh-{}", self.job.leases).into();
+        self.effect(token, EffectCall::Begin { own: None, fresh })
+    }
+
+    /// What the effect `ship` is to whoever works on the job.
+    pub(crate) fn ship(&self) -> Option<Begun> {
+        self.job.effect("ship").map(|effect| self.job.standing(effect))
     }
 
     pub(crate) fn reports(&mut self, token: Token, outcome: Outcome) -> Result<Answer, Rejection> {

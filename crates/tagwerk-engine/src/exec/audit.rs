@@ -57,7 +57,7 @@ fn operated(call: &Operate, answer: &OperateAnswer) -> Option<Told> {
         Action::Replace { .. } => return None,
     };
     let changed = !answer.replayed || call.key == KeyFate::Free;
-    changed.then(|| (action, call.id.to_string(), call.text.clone()))
+    changed.then(|| (action, call.id.to_string(), call.note()))
 }
 
 fn put_type(call: &PutType, had: Option<bool>) -> Option<Told> {

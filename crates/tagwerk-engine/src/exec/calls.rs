@@ -1,8 +1,10 @@
 //! Calls of workers about jobs that they hold: reports, heartbeats, checkpoints.
 
-use tagwerk_core::{Answer, Call, Caller, Event, JobId, LeaseBits, Outcome, Rejection, Report};
+use std::sync::Arc;
 
-use crate::command::{Holder, Refusal, Said, Throttle, WorkerAnswer, WorkerCall};
+use tagwerk_core::{Answer, Call, Caller, EffectCall, Event, JobId, LeaseBits, Outcome, Rejection, Report};
+
+use crate::command::{EffectSaid, Holder, Refusal, Said, Throttle, WorkerAnswer, WorkerCall};
 use crate::exec::follow;
 use crate::store::StoreResult;
 use crate::tokens::{lead_hash, report_hash};
@@ -28,7 +30,7 @@ pub(crate) fn worker_call(
         Caller::Past(attempt) => Some(attempt.seq),
         Caller::Live(_) | Caller::Stranger | Caller::NoToken { .. } => None,
     };
-    let event = event_of(caller, &call.said);
+    let event = event_of(work, caller, &call.said);
     let step = match work.judge(id, &event)? {
         Ok(step) => step,
         Err(rejection) => {
@@ -60,11 +62,16 @@ pub(crate) fn worker_call(
     }
     let unknown_limit = match &call.said {
         Said::Throttle { throttle, .. } => hold_back(work, throttle, &answer)?,
-        Said::Report { .. } | Said::Lead { .. } | Said::Heartbeat { .. } | Said::Checkpoint(_) => false,
+        Said::Report { .. }
+        | Said::Lead { .. }
+        | Said::Heartbeat { .. }
+        | Said::Checkpoint(_)
+        | Said::Effect(..) => false,
     };
     let enqueued = plan.map(|plan| follow::create(work, plan)).transpose()?;
     work.effects.heard.extend(worker);
-    let view = if matches!(call.said, Said::Heartbeat { .. }) { View::RowOnly } else { view };
+    let shows_little = matches!(call.said, Said::Heartbeat { .. } | Said::Effect(..));
+    let view = if shows_little { View::RowOnly } else { view };
     let replayed = answer == Answer::Replayed;
     Ok(Ok(WorkerAnswer { job: work.full(id, view)?, replayed, unknown_limit, enqueued }))
 }
@@ -78,7 +85,7 @@ pub(crate) fn give_back(work: &mut Work<'_>, id: JobId, bits: LeaseBits) -> Stor
     let reason = Some("the claimer was gone before its answer could be delivered".to_owned());
     let outcome = Outcome::Released { delay_ms: 0, reason };
     let hash = report_hash(&outcome, None);
-    let event = Event::Report(Caller::Live(bits), Report { outcome, hash });
+    let event = Event::Unheard(bits, Report { outcome, hash });
     if let Ok(step) = work.judge(id, &event)? {
         let known = work.effects.released.len();
         work.record(id, &event, step);
@@ -114,10 +121,11 @@ fn hold_back(work: &mut Work<'_>, throttle: &Throttle, answer: &Answer) -> Store
     Ok(false)
 }
 
-fn event_of(caller: Caller, said: &Said) -> Event {
+fn event_of(work: &Work<'_>, caller: Caller, said: &Said) -> Event {
     match said {
         Said::Heartbeat { .. } => Event::Heartbeat(caller),
         Said::Checkpoint(_) => Event::Checkpoint(caller),
+        Said::Effect(name, said) => Event::Effect(caller, Arc::clone(name), effect_call(work, said)),
         Said::Report { outcome, result } => {
             let hash = report_hash(outcome, result.as_deref());
             Event::Report(caller, Report { outcome: outcome.clone(), hash })
@@ -133,6 +141,20 @@ fn event_of(caller: Caller, said: &Said) -> Event {
     }
 }
 
+fn effect_call(work: &Work<'_>, said: &EffectSaid) -> EffectCall {
+    match said {
+        EffectSaid::Begin { key } => EffectCall::Begin { own: key.clone(), fresh: fresh_key(work) },
+        EffectSaid::Finish { result } => EffectCall::Finish { result: result.clone() },
+        EffectSaid::Abort => EffectCall::Abort,
+    }
+}
+
+/// 128 random bits. Never made from the id, which comes back after a restore, when the remote system still knows the key.
+fn fresh_key(work: &Work<'_>) -> Arc<str> {
+    let (high, low) = (work.env.entropy.u64(), work.env.entropy.u64());
+    format!("{high:016x}{low:016x}").into()
+}
+
 /// Keeps what came along with an accepted call.
 fn keep_note(work: &mut Work<'_>, id: JobId, said: &Said) {
     match said {
@@ -145,7 +167,10 @@ fn keep_note(work: &mut Work<'_>, id: JobId, said: &Said) {
                 work.edit(id, |row| row.note.result.clone_from(result));
             }
         }
-        Said::Heartbeat { progress: None } | Said::Report { .. } | Said::Throttle { .. } => {}
+        Said::Heartbeat { progress: None }
+        | Said::Report { .. }
+        | Said::Throttle { .. }
+        | Said::Effect(..) => {}
     }
 }
 
@@ -153,6 +178,9 @@ const fn name_of(said: &Said) -> Call {
     match said {
         Said::Heartbeat { .. } => Call::Heartbeat,
         Said::Checkpoint(_) => Call::Checkpoint,
+        Said::Effect(_, EffectSaid::Begin { .. }) => Call::EffectBegin,
+        Said::Effect(_, EffectSaid::Finish { .. }) => Call::EffectFinish,
+        Said::Effect(_, EffectSaid::Abort) => Call::EffectAbort,
         Said::Report { outcome: Outcome::Completed, .. } | Said::Lead { .. } => Call::Complete,
         Said::Report { outcome: Outcome::Failed { .. }, .. } | Said::Throttle { .. } => Call::Fail,
         Said::Report { outcome: Outcome::Released { .. }, .. } => Call::Release,

@@ -168,6 +168,7 @@ fn grant(work: &mut Work<'_>, claim: &Claim, id: JobId) -> StoreResult<Grant> {
         bits: LeaseBits(work.env.entropy.u64()),
         worker: claim.worker.clone(),
         lease_ms,
+        handles_verify: claim.handles_verify || of_type.is_some_and(|set| set.handles_verify),
         timeout_ms: timeout_of_job.or(of_type.and_then(|set| set.timeout_ms)),
         request_id: claim.request_id.clone(),
     })

@@ -1,13 +1,13 @@
 //! What operators do to single jobs.
 
 use tagwerk_core::idempotency;
-use tagwerk_core::{Action, Answer, Call, Event, JobId};
+use tagwerk_core::{Action, Answer, Assumed, Call, Event, JobId};
 
 use crate::command::{KeyFate, Operate, OperateAnswer, Refusal};
 use crate::exec::enqueue::{standing, take_key};
 use crate::exec::{admit, retention, supersede};
 use crate::row::{KeyRow, KeyWrite};
-use crate::store::{Listed, OldPayload, PayloadWrite, StoreResult, Unreadable};
+use crate::store::{Listed, OldPayload, PayloadWrite, StoreError, StoreResult, Unreadable};
 use crate::work::{View, Work};
 
 /// Executes an operator's call.
@@ -28,6 +28,11 @@ pub(crate) fn operate(work: &mut Work<'_>, call: &Operate) -> StoreResult<Result
         Ok(step) => step,
         Err(rejection) => return Ok(Err(Refusal::Rejected { rejection, job: work.full(id, View::Whole)? })),
     };
+    if let Some(assumed) = &call.assume
+        && let Some(refusal) = nothing_in_doubt(work, id, assumed)
+    {
+        return Ok(Err(refusal));
+    }
     let done = step.answer == Answer::Done;
     if done
         && is_retry(&call.action)
@@ -47,7 +52,10 @@ pub(crate) fn operate(work: &mut Work<'_>, call: &Operate) -> StoreResult<Result
         if was_superseded && is_retry(&call.action) {
             supersede::reopen(work, id)?;
         }
-        work.note_action(id, name_of(&call.action), call.text.clone());
+        if let Some(assumed) = &call.assume {
+            assume_effects(work, id, assumed)?;
+        }
+        work.note_action(id, name_of(&call.action), call.note());
         if let Some(payload) = &call.payload {
             let write =
                 PayloadWrite { job: id, payload: payload.clone(), old: OldPayload::Keep, at: work.env.now };
@@ -62,6 +70,31 @@ pub(crate) fn operate(work: &mut Work<'_>, call: &Operate) -> StoreResult<Result
         retention::erase(work, &[(id, job.detail.key.clone())])?;
     }
     Ok(Ok(OperateAnswer { job: Listed::Job(job), replayed: !done && call.action != Action::Delete }))
+}
+
+/// What was looked up and is not in doubt any more was said meanwhile by a worker, and may be something else.
+fn nothing_in_doubt(work: &Work<'_>, id: JobId, assumed: &Assumed) -> Option<Refusal> {
+    let job = &work.row(id)?.job;
+    let is_in_doubt = |name: &str| job.effects_in_doubt().any(|effect| *effect.name == *name);
+    let message = match assumed {
+        Assumed::All(_) if job.effects_in_doubt().next().is_some() => return None,
+        Assumed::All(_) => "no effect of this job is in doubt; look again, and leave it out".to_owned(),
+        Assumed::Named(known) => {
+            let (name, _) = known.iter().find(|(name, _)| !is_in_doubt(name))?;
+            format!("{name} is not in doubt in this job; look again, and leave it out")
+        }
+    };
+    Some(Refusal::Invalid { field: "assume", message })
+}
+
+/// Takes over what a person has found out about effects in doubt.
+fn assume_effects(work: &mut Work<'_>, id: JobId, assumed: &Assumed) -> StoreResult<()> {
+    let event = Event::Assume(assumed.clone());
+    match work.judge(id, &event)? {
+        Ok(step) => work.record(id, &event, step),
+        Err(rejection) => return Err(StoreError::Other(format!("what was retried is not: {rejection}"))),
+    }
+    Ok(())
 }
 
 /// A new payload keeps to what the type allows now.

@@ -142,6 +142,17 @@ fn contradiction(job: &Job) -> Option<&'static str> {
     if job.cancel_requested && !running {
         return Some("a cancel waits for an attempt that is not there");
     }
+    if job.status == Status::Completed && job.open_effects().next().is_some() {
+        return Some("nobody has said what became of an effect of a completed job");
+    }
+    if job.effects.iter().any(|effect| effect.seq == 0 || effect.seq > job.leases) {
+        return Some("a lease that never was has begun an effect");
+    }
+    let mut names: Vec<&str> = job.effects.iter().map(|effect| &*effect.name).collect();
+    names.sort_unstable();
+    if names.len() > limits::EFFECTS_PER_JOB || names.windows(2).any(|pair| pair[0] == pair[1]) {
+        return Some("its effects are too many, or two have the same name");
+    }
     if job.version < 1 || job.id.0 < 1 || job.id.0 > limits::JOB_ID_MAX {
         return Some("its id or version is out of range");
     }

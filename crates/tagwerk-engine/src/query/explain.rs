@@ -323,9 +323,10 @@ fn failed(read: &mut dyn Read, row: &JobRow) -> StoreResult<Why> {
         None | Some(0) => String::new(),
         Some(n) => format!(" It blocks {} of its ordering key.", counted(n)),
     };
+    let doubts = in_doubt(row);
     Ok(Why {
         kind: WhyKind::InReview,
-        detail: format!("It is in review{failure} until somebody decides.{blocks}"),
+        detail: format!("It is in review{failure} until somebody decides.{doubts}{blocks}"),
         since: row.job.finished_at,
         until: None,
         freed_by: if blocks.is_empty() {
@@ -334,6 +335,16 @@ fn failed(read: &mut dyn Read, row: &JobRow) -> StoreResult<Why> {
             "retry or discard; unblock frees the others"
         },
     })
+}
+
+/// What has to be looked up before anybody decides.
+fn in_doubt(row: &JobRow) -> String {
+    let names: Vec<&str> = row.job.effects_in_doubt().map(|effect| &*effect.name).collect();
+    if names.is_empty() {
+        return String::new();
+    }
+    let names = names.join(", ");
+    format!(" Nobody knows whether {names} happened: look it up, and say so with a retry (assume).")
 }
 
 fn counted(n: usize) -> String {

@@ -17,6 +17,7 @@ pub mod alerts;
 pub mod audit;
 pub mod choice;
 pub mod damage;
+pub mod fair;
 pub mod gates;
 pub mod guards;
 pub mod hints;
@@ -165,6 +166,15 @@ macro_rules! conformance_tests {
                 a_random_walk_over_many_rows_equals_a_brute_force,
                 a_random_walk_with_many_rollbacks_equals_a_brute_force,
             }
+            fair {
+                fair_keys_take_turns,
+                a_job_that_has_gone_has_no_turn,
+                a_job_that_has_gone_stands_for_no_queue,
+                a_job_without_a_key_that_has_gone_stands_for_no_queue,
+                fair_keys_take_turns_within_a_claim,
+                a_late_tenant_starts_within_two_claims,
+                keys_of_different_queues_do_not_meet,
+            }
             gates {
                 a_special_lane_carries_its_names,
                 a_special_lane_that_rolls_back_is_not_there,
@@ -186,12 +196,6 @@ macro_rules! conformance_tests {
                 a_held_limit_can_be_opened,
                 a_held_limit_is_closed_until_then,
                 a_limit_held_as_a_whole_holds_its_partitions,
-                fair_keys_take_turns,
-                a_job_that_has_gone_has_no_turn,
-                a_job_that_has_gone_stands_for_no_queue,
-                fair_keys_take_turns_within_a_claim,
-                a_late_tenant_starts_within_two_claims,
-                keys_of_different_queues_do_not_meet,
             }
             time {
                 the_next_due_time_is_exact,

@@ -1,6 +1,6 @@
 //! `check` finds what must not be. All other tests end with it, so it has to be shown that it can.
 
-use tagwerk_core::{ErrorClass, Job, JobId, Lease, Status, limits};
+use tagwerk_core::{Effect, EffectState, ErrorClass, Job, JobId, Lease, Status, Timestamp, limits};
 use tagwerk_engine::query::{Checked, Depth, check};
 use tagwerk_engine::row::Counter;
 use tagwerk_engine::store::Store;
@@ -39,10 +39,25 @@ fn a_sound_store_is_clean_and_all_of_it_was_looked_at() {
     assert_eq!(checked(&rig), Checked { jobs: 4, lanes: 2, findings: Vec::new(), more: 0 });
 }
 
+fn effect(name: &str, seq: u32, state: EffectState) -> Effect {
+    let at = Timestamp::from_millis(1_780_000_000_000);
+    let ended_at = (state != EffectState::Open).then_some(at);
+    Effect {
+        name: name.into(),
+        state,
+        key: "k".into(),
+        seq,
+        begun_at: at,
+        ended_at,
+        assumed: false,
+        result: None,
+    }
+}
+
 type Forgery = fn(&mut Job);
 
 /// What is written over which job (waiting, running, done, lost), and what is to be said of it.
-const CONTRADICTIONS: [(usize, Forgery, &str); 13] = [
+const CONTRADICTIONS: [(usize, Forgery, &str); 17] = [
     (1, |job| job.lease = None, "a job has a lease exactly while it is running"),
     (3, |job| job.failure = None, "a job has a failure exactly while it is in review"),
     (2, |job| job.finished_at = None, "a job has an end exactly when it has come to rest"),
@@ -52,6 +67,26 @@ const CONTRADICTIONS: [(usize, Forgery, &str); 13] = [
     (2, |job| job.attempt = 2, "its attempt number does not fit its leases"),
     (1, |job| job.attempt = 0, "its attempt number does not fit its leases"),
     (0, |job| job.cancel_requested = true, "a cancel waits for an attempt that is not there"),
+    (
+        2,
+        |job| job.effects = vec![effect("a", 1, EffectState::Open)],
+        "nobody has said what became of an effect of a completed job",
+    ),
+    (
+        1,
+        |job| job.effects = vec![effect("a", 2, EffectState::Open)],
+        "a lease that never was has begun an effect",
+    ),
+    (
+        0,
+        |job| job.effects = vec![effect("a", 0, EffectState::Done)],
+        "a lease that never was has begun an effect",
+    ),
+    (
+        1,
+        |job| job.effects = vec![effect("a", 1, EffectState::Open); 2],
+        "its effects are too many, or two have the same name",
+    ),
     (2, |job| job.version = 0, "its id or version is out of range"),
     (2, |job| job.id = JobId(0), "its id or version is out of range"),
     (2, |job| job.id = JobId(limits::JOB_ID_MAX + 1), "its id or version is out of range"),

@@ -130,6 +130,7 @@ fn nothing_else_can_be_done_to_a_damaged_job() {
             seen_version: Some(1),
             text: None,
             payload: None,
+            assume: None,
             key: KeyFate::ByScope,
         };
         assert_eq!(rig.operate_with(guarded), Err(Refusal::JobDamaged(id)), "its version is not known");

@@ -60,6 +60,7 @@ fn calls_of_every_kind_are_answered_from_the_committers_thread() {
         seen_version: None,
         text: None,
         payload: None,
+        assume: None,
         key: KeyFate::ByScope,
     };
     assert!(asked(|reply| engine.operate((cancel, By::local()), reply)).unwrap().is_err(), "it is completed");

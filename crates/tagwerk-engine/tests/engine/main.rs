@@ -8,6 +8,7 @@ mod checks;
 mod claims;
 mod damage;
 mod edges;
+mod effects;
 mod enqueues;
 mod explains;
 mod faults;

@@ -17,6 +17,7 @@ fn call(id: JobId, action: Action) -> Operate {
         seen_version: None,
         text: Some("because".into()),
         payload: None,
+        assume: None,
         key: KeyFate::ByScope,
     }
 }

@@ -301,6 +301,7 @@ fn only_a_job_that_holds_somebody_back_can_be_unblocked() {
         seen_version: Some(seen),
         text: Some("it was done by hand".into()),
         payload: None,
+        assume: None,
         key: tagwerk_engine::command::KeyFate::ByScope,
     };
     assert!(matches!(rig.operate_with(call(version - 1)), Err(Refusal::Rejected { .. })));

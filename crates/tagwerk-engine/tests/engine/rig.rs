@@ -31,6 +31,11 @@ pub(crate) struct Moody {
 }
 
 impl Moody {
+    /// Lets these numbers come next.
+    pub(crate) fn script(&self, numbers: &[u64]) {
+        self.inner.script(numbers);
+    }
+
     pub(crate) fn panic(&self, times: usize) {
         self.panics.store(times, Ordering::Relaxed);
     }
@@ -161,6 +166,7 @@ impl Rig {
             seen_version: None,
             text: None,
             payload: None,
+            assume: None,
             key: tagwerk_engine::command::KeyFate::ByScope,
         })
     }
@@ -224,6 +230,7 @@ pub(crate) fn claim(worker: &str) -> Claim {
         filter: Filter::default(),
         max_jobs: 1,
         lease_ms: Some(60_000),
+        handles_verify: false,
         wait_ms: 0,
         request_id: None,
         agent: None,

@@ -109,6 +109,7 @@ fn a_payload_over_the_limit_of_its_type_is_refused_wherever_it_comes_in() {
         seen_version: None,
         text: None,
         payload: Some(payload.to_owned()),
+        assume: None,
         key: tagwerk_engine::command::KeyFate::ByScope,
     };
     let large = rig.operate_with(retry(r#"{"a":10}"#));

@@ -6,7 +6,7 @@ use tagwerk_engine::row::{JobRow, LaneId, Note, Order};
 
 use crate::cells::Cells;
 use crate::code::Code;
-use crate::codec::{detail, note};
+use crate::codec::{detail, effect, note};
 use crate::error::{Fail, Res};
 use crate::lanes::Lanes;
 
@@ -46,7 +46,11 @@ mod flag {
     pub(super) const ORDERED: i64 = 1 << 8;
     /// Those behind it go on when it fails.
     pub(super) const SKIPS: i64 = 1 << 9;
-    pub(super) const ALL: i64 = (1 << 10) - 1;
+    /// The job has rows in `effect`.
+    pub(super) const HAS_EFFECTS: i64 = 1 << 10;
+    /// Whoever was given the newest lease deals with what an earlier attempt may have done.
+    pub(super) const HANDLES_VERIFY: i64 = 1 << 11;
+    pub(super) const ALL: i64 = (1 << 12) - 1;
 }
 
 /// How much of a job is wanted.
@@ -74,6 +78,9 @@ impl Decoder<'_> {
             if flags & flag::HAS_NOTE != 0 {
                 (row.job.error, row.job.superseded_by, row.note) =
                     note::read(self.conn, row.job.id, self.depth)?;
+            }
+            if flags & flag::HAS_EFFECTS != 0 {
+                row.job.effects.extend(effect::read(self.conn, row.job.id, self.depth)?);
             }
             if flags & flag::ORDERED != 0 {
                 row.order = Some(self.order(&row, (flags, cells.int(STATE)?))?);
@@ -122,6 +129,7 @@ fn job(cells: Cells<'_>) -> Res<(Job, i64)> {
         version: cells.int(7)?,
         started: has(flag::STARTED),
         verify: has(flag::VERIFY),
+        handles_verify: has(flag::HANDLES_VERIFY),
         cancel_requested: has(flag::CANCEL_REQUESTED),
         acted: has(flag::ACTED),
         newest_lost: has(flag::NEWEST_LOST),
@@ -136,6 +144,7 @@ fn job(cells: Cells<'_>) -> Res<(Job, i64)> {
         release_count: cells.narrow(15)?,
         failure: cells.maybe_code(16)?,
         error: None,
+        effects: Vec::new(),
         superseded_by: None,
         created_at: cells.time(18)?,
         updated_at: cells.time(19)?,
@@ -185,6 +194,8 @@ fn flags(row: &JobRow) -> i64 {
         (job.earlier_lost, flag::EARLIER_LOST),
         (job.on_unknown == OnUnknown::Review, flag::REVIEW_UNKNOWN),
         (note::is_needed(row), flag::HAS_NOTE),
+        (!job.effects.is_empty(), flag::HAS_EFFECTS),
+        (job.handles_verify, flag::HANDLES_VERIFY),
     ];
     let flags: i64 = pairs.into_iter().filter_map(|(is_set, flag)| is_set.then_some(flag)).sum();
     match &row.order {

@@ -11,11 +11,11 @@ use crate::error::{Fail, Res};
 
 const SELECT: &str = "SELECT name, queue, prio, max_retries, max_lease_losses, lease_ms, timeout_ms, max_age_ms, \
      retry_base_ms, retry_factor, retry_cap_ms, retry_jitter, on_unknown, scope, ttl_ms, owner, queues, prio_ceiling, \
-     payload_max_bytes, limits, fair_key, ordering_key, on_head_failure FROM type WHERE has_settings = 1 ORDER BY name";
+     payload_max_bytes, limits, fair_key, ordering_key, on_head_failure, handles_verify FROM type WHERE has_settings = 1 ORDER BY name";
 const UPSERT: &str = "INSERT INTO type (name, has_settings, queue, prio, max_retries, max_lease_losses, lease_ms, timeout_ms, \
      max_age_ms, retry_base_ms, retry_factor, retry_cap_ms, retry_jitter, on_unknown, scope, ttl_ms, owner, queues, \
-     prio_ceiling, payload_max_bytes, limits, fair_key, ordering_key, on_head_failure) VALUES (?1, 1, ?2, ?3, ?4, ?5, ?6, \
-     ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23) \
+     prio_ceiling, payload_max_bytes, limits, fair_key, ordering_key, on_head_failure, handles_verify) VALUES (?1, 1, ?2, ?3, ?4, ?5, ?6, \
+     ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24) \
      ON CONFLICT (name) DO UPDATE SET has_settings = 1, queue = excluded.queue, prio = excluded.prio, \
      max_retries = excluded.max_retries, max_lease_losses = excluded.max_lease_losses, lease_ms = excluded.lease_ms, \
      timeout_ms = excluded.timeout_ms, max_age_ms = excluded.max_age_ms, retry_base_ms = excluded.retry_base_ms, \
@@ -23,12 +23,12 @@ const UPSERT: &str = "INSERT INTO type (name, has_settings, queue, prio, max_ret
      on_unknown = excluded.on_unknown, scope = excluded.scope, ttl_ms = excluded.ttl_ms, owner = excluded.owner, \
      queues = excluded.queues, prio_ceiling = excluded.prio_ceiling, payload_max_bytes = excluded.payload_max_bytes, \
      limits = excluded.limits, fair_key = excluded.fair_key, ordering_key = excluded.ordering_key, \
-     on_head_failure = excluded.on_head_failure";
+     on_head_failure = excluded.on_head_failure, handles_verify = excluded.handles_verify";
 const CLEAR: &str = "UPDATE type SET has_settings = 0, queue = NULL, prio = NULL, max_retries = NULL, max_lease_losses = NULL, \
      lease_ms = NULL, timeout_ms = NULL, max_age_ms = NULL, retry_base_ms = NULL, retry_factor = NULL, \
      retry_cap_ms = NULL, retry_jitter = NULL, on_unknown = NULL, scope = NULL, ttl_ms = NULL, owner = NULL, \
      queues = NULL, prio_ceiling = NULL, payload_max_bytes = NULL, limits = NULL, fair_key = NULL, ordering_key = NULL, \
-     on_head_failure = NULL WHERE name = ?1";
+     on_head_failure = NULL, handles_verify = 0 WHERE name = ?1";
 const EXISTS: &str = "SELECT 1 FROM type WHERE name = ?1 AND has_settings = 1";
 
 /// All settings by name.
@@ -69,6 +69,7 @@ fn decode(cells: Cells<'_>) -> Res<(String, TypeSettings)> {
         fair_key: cells.maybe_string(20)?,
         ordering_key: cells.maybe_string(21)?.map(Into::into),
         on_head_failure: cells.maybe_code(22)?,
+        handles_verify: cells.flag(23)?,
     };
     Ok((cells.string(0)?, settings))
 }
@@ -104,6 +105,7 @@ pub(crate) fn write(conn: &Connection, kind: &str, settings: Option<&TypeSetting
         settings.fair_key,
         settings.ordering_key.as_deref(),
         settings.on_head_failure.map(Code::code),
+        settings.handles_verify,
     ])?;
     Ok(existed)
 }

@@ -7,7 +7,7 @@ use tagwerk_engine::store::{Change, Found, Insert, OldPayload, PayloadWrite, Sto
 
 use crate::book::{Head, Level};
 use crate::codec::job::{COLUMNS, Depth, bind, job_columns, lease_bits, state};
-use crate::codec::{detail, note};
+use crate::codec::{detail, effect, note};
 use crate::error::{Fail, Res};
 use crate::turns;
 use crate::writer::Writer;
@@ -43,6 +43,9 @@ pub(super) fn insert(writer: &mut Writer, jobs: &[Insert]) -> Res<()> {
         cold.raw_execute()?;
         if note::is_needed(row) {
             note::write(conn, row)?;
+        }
+        if !row.job.effects.is_empty() {
+            effect::write(conn, row.job.id, (&[], &row.job.effects))?;
         }
         turns::insert(conn, row)?;
         if is_offered(row) {
@@ -145,6 +148,9 @@ pub(super) fn put(writer: &mut Writer, changes: &[Change]) -> Res<()> {
         if note::differs(before, after) {
             note::write(conn, after)?;
         }
+        if before.job.effects != after.job.effects {
+            effect::write(conn, after.job.id, (&before.job.effects, &after.job.effects))?;
+        }
         turns::put(conn, before, after)?;
         let was_given = given.remove(&after.job.id.0).is_some();
         if after.lane.id.is_special() || !bounds.is_empty() {
@@ -160,7 +166,7 @@ pub(super) fn put(writer: &mut Writer, changes: &[Change]) -> Res<()> {
             }
         }
         recent.wrote(after);
-        if before.lane.fair_key().is_some() && is_offered(before) && !was_given {
+        if is_offered(before) && !was_given && book.special.takes_turns(&before.lane.queue) {
             book.leave(conn, level(before), place(before))?;
         }
         if is_offered(after) {

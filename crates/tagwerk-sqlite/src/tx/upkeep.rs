@@ -26,11 +26,12 @@ const APPEND_ACTION: &str = "INSERT INTO action (job, n, at, call, version, text
 pub(crate) const SCAN: &str =
     "SELECT id, state, finished, created FROM job WHERE id > ?1 ORDER BY id LIMIT ?2";
 /// Everything that belongs to a job except its key and its part of the ledger.
-const ERASE: [&str; 8] = [
+const ERASE: [&str; 9] = [
     "DELETE FROM key_past WHERE job = ?1 AND key = (SELECT key FROM detail WHERE job = ?1)",
     "DELETE FROM job WHERE id = ?1",
     "DELETE FROM detail WHERE job = ?1",
     "DELETE FROM note WHERE job = ?1",
+    "DELETE FROM effect WHERE job = ?1",
     "DELETE FROM attempt WHERE job = ?1",
     "DELETE FROM action WHERE job = ?1",
     "DELETE FROM payload_old WHERE job = ?1",

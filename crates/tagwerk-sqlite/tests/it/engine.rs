@@ -49,6 +49,7 @@ pub(crate) fn claim(worker: usize, max_jobs: usize) -> Claim {
         filter: Filter { queues: None, types: Some(vec![KIND.to_owned()]) },
         max_jobs,
         lease_ms: Some(60_000),
+        handles_verify: false,
         wait_ms: 0,
         request_id: None,
         agent: None,

@@ -60,8 +60,8 @@ impl Rig {
 
     /// What a person does to a job.
     pub(crate) fn operate(&mut self, id: JobId, action: Action) {
-        let (seen_version, text, payload, key) = (None, None, None, KeyFate::ByScope);
-        let operate = Operate { id, action, seen_version, text, payload, key };
+        let (seen_version, text, payload, assume) = (None, None, None, None);
+        let operate = Operate { id, action, seen_version, text, payload, assume, key: KeyFate::ByScope };
         answered(&self.send(|reply| Message::Operate(operate, By::local(), Box::new(reply))))
             .expect("it is done");
     }

@@ -1,9 +1,11 @@
 //! `tagwerk review`: what failed, and what is to become of it.
 
+use std::collections::BTreeMap;
+
 use tagwerk_client::api::answer::{JobSummary, ReviewPage};
 use tagwerk_client::api::query::ReviewQuery;
-use tagwerk_client::api::request::{DiscardRequest, RetryRequest};
-use tagwerk_client::api::{ErrorClass, FailureReason, Time};
+use tagwerk_client::api::request::{Assumed, DiscardRequest, RetryRequest};
+use tagwerk_client::api::{Assume, ErrorClass, FailureReason, Time};
 use tagwerk_client::{Client, Error};
 
 use super::connect::Remote;
@@ -82,11 +84,54 @@ pub(crate) struct Retry {
     /// Also if a newer version has superseded it
     #[arg(long)]
     force: bool,
+    /// What you have found out about its effects in doubt: that they happened or not, all of them or one
+    #[arg(long, value_name = "done|not_done|NAME=done|NAME=not_done", value_parser = found)]
+    assume: Vec<Found>,
     /// The version that you looked at; without it the job is read now
     #[arg(long, value_name = "VERSION")]
     seen_version: Option<i64>,
     #[command(flatten)]
     remote: Remote,
+}
+
+/// `done`, or `NAME=done`.
+#[derive(Clone, Debug)]
+struct Found {
+    effect: Option<String>,
+    assume: Assume,
+}
+
+fn found(text: &str) -> Result<Found, String> {
+    let (effect, word) = match text.rsplit_once('=') {
+        Some((effect, word)) => (Some(effect.to_owned()), word),
+        None => (None, text),
+    };
+    let assume = Assume::from_name(word).ok_or("say done or not_done, or NAME=done or NAME=not_done")?;
+    Ok(Found { effect, assume })
+}
+
+/// All that was found out, which is the same about all effects or something about each that is named.
+fn assumed(found: Vec<Found>) -> Result<Option<Assumed>, Failure> {
+    let mixed = || {
+        Failure::usage(
+            "--assume says something about all effects and something else besides",
+            "give it once as done or not_done, or once for each effect as NAME=done or NAME=not_done",
+        )
+    };
+    let mut named = BTreeMap::new();
+    let count = found.len();
+    for Found { effect, assume } in found {
+        match effect {
+            None if count == 1 => return Ok(Some(Assumed::All(assume))),
+            None => return Err(mixed()),
+            Some(effect) => {
+                if named.insert(effect, assume).is_some_and(|before| before != assume) {
+                    return Err(mixed());
+                }
+            }
+        }
+    }
+    Ok((!named.is_empty()).then_some(Assumed::Named(named)))
 }
 
 /// What to give up, and why.
@@ -167,6 +212,7 @@ impl Retry {
     async fn run(self) -> Result<Exit, Failure> {
         let client = self.remote.client()?;
         let payload = self.payload.map(|text| json("--payload", &text)).transpose()?;
+        let assume = assumed(self.assume)?;
         let mut each = Each::new(&self.remote);
         for job in self.jobs {
             let Some(id) = each.id(&client, &job).await? else { continue };
@@ -178,6 +224,7 @@ impl Retry {
                         payload: payload.clone(),
                         max_retries: self.max_retries,
                         force: self.force.then_some(true),
+                        assume: assume.clone(),
                     };
                     client.retry(id, &request).await
                 }

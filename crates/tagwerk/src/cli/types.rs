@@ -71,6 +71,9 @@ pub(crate) struct Set {
     /// What an unknown outcome leads to
     #[arg(long, value_name = "WHAT", value_parser = named(OnUnknown::NAMES, OnUnknown::from_name))]
     on_unknown: Option<OnUnknown>,
+    /// All workers of the type deal with what an earlier attempt may have done
+    #[arg(long)]
+    handles_verify: bool,
     /// If a job is still pending after this time, it goes to review instead
     #[arg(long, value_name = "TIME", value_parser = seconds)]
     max_age: Option<Seconds>,
@@ -115,7 +118,7 @@ pub(crate) struct Set {
 type Unset = fn(&mut TypeSettings);
 
 /// How each setting is taken back.
-const UNSET: [(&str, Unset); 19] = [
+const UNSET: [(&str, Unset); 20] = [
     ("queue", |settings| settings.queue = None),
     ("priority", |settings| settings.priority = None),
     ("max-retries", |settings| settings.max_retries = None),
@@ -124,6 +127,7 @@ const UNSET: [(&str, Unset); 19] = [
     ("timeout", |settings| settings.timeout_seconds = None),
     ("retry", |settings| settings.retry = None),
     ("on-unknown", |settings| settings.on_unknown = None),
+    ("handles-verify", |settings| settings.handles_verify = None),
     ("max-age", |settings| settings.max_age_seconds = None),
     ("idempotency-scope", |settings| settings.idempotency_scope = None),
     ("idempotency-ttl", |settings| settings.idempotency_ttl_seconds = None),
@@ -199,6 +203,7 @@ impl Set {
             timeout_seconds: self.timeout.or(before.timeout_seconds),
             retry: self.retry.over(before.retry),
             on_unknown: self.on_unknown.or(before.on_unknown),
+            handles_verify: self.handles_verify.then_some(true).or(before.handles_verify),
             max_age_seconds: self.max_age.or(before.max_age_seconds),
             idempotency_scope: self.idempotency_scope.or(before.idempotency_scope),
             idempotency_ttl_seconds: self.idempotency_ttl.or(before.idempotency_ttl_seconds),
@@ -256,6 +261,7 @@ fn view(info: &TypeInfo) -> String {
         ("lease", length(settings.lease_seconds)),
         ("timeout", length(settings.timeout_seconds)),
         ("back-off", settings.retry.as_ref().map(backoff)),
+        ("handles verify", settings.handles_verify.map(|is| if is { "yes" } else { "no" }.to_owned())),
         ("if unknown", settings.on_unknown.map(|what| what.to_string())),
         ("max age", length(settings.max_age_seconds)),
         ("key scope", settings.idempotency_scope.map(|scope| scope.to_string())),

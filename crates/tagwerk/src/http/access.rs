@@ -5,7 +5,7 @@
 //! needs and what it is about; what it is about must be within the token's patterns, else it is not there (404). A token
 //! that is made or revoked beside the server counts within half a second.
 //!
-//! Without `payload`, payload, result, checkpoint and error text of a job are `null` wherever it is shown, except in what a
+//! Without `payload`, payload, result, checkpoint, results of effects and error text of a job are `null` wherever it is shown, except in what a
 //! claim hands out: that is the work itself.
 //!
 //! Deliberately absent: sessions, and anything that a caller could learn about jobs out of its reach.
@@ -124,6 +124,9 @@ impl Rights {
             job.row.note.result = None;
             job.row.note.checkpoint = None;
             job.row.job.error = None;
+            for effect in &mut job.row.job.effects {
+                effect.result = None;
+            }
         }
         job
     }

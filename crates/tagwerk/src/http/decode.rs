@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use tagwerk_api::door;
-use tagwerk_api::{self as api, ErrorClass, IdempotencyScope, Jitter, OnDuplicate, OnHeadFailure};
+use tagwerk_api::request::Assumed;
+use tagwerk_api::{self as api, Assume, ErrorClass, IdempotencyScope, Jitter, OnDuplicate, OnHeadFailure};
 use tagwerk_api::{OnMismatch, OnUnknown};
 use tagwerk_core::gate::{LimitSettings, Rate};
 use tagwerk_core::limits::check::cut_text;
@@ -11,8 +12,8 @@ use tagwerk_core::{
     Action, JobId, Outcome, Priority, QueueSettings, Reserve, RetryOverrides, Timestamp, limits,
 };
 use tagwerk_engine::command::{
-    Claim, EnqueueJob, FollowUps, Holder, KeyFate, MaxAge, Operate, QueueControl, Said, Start, Throttle,
-    WorkerCall,
+    Claim, EffectSaid, EnqueueJob, FollowUps, Holder, KeyFate, MaxAge, Operate, QueueControl, Said, Start,
+    Throttle, WorkerCall,
 };
 use tagwerk_engine::row::{LimitRef, Ordering, Progress, Special, Subject, TypeSettings};
 use tagwerk_engine::store::Filter;
@@ -68,6 +69,7 @@ pub(super) fn claim(claim: door::Claim, agent: Option<String>) -> Claim {
         // At most a thousand, so it fits on every machine.
         max_jobs: usize::try_from(claim.max_jobs).unwrap_or(usize::MAX),
         lease_ms: claim.lease_ms,
+        handles_verify: claim.handles_verify,
         wait_ms: claim.wait_ms,
         request_id: claim.request_id,
         agent,
@@ -127,6 +129,26 @@ pub(super) fn checkpoint(id: JobId, checkpoint: door::Checkpoint) -> WorkerCall 
     }
 }
 
+/// `effects/{effect}/begin`
+pub(super) fn effect_begin((id, name): (JobId, &str), begin: door::EffectBegin) -> WorkerCall {
+    effect((id, name), begin.holder, EffectSaid::Begin { key: begin.key.map(Into::into) })
+}
+
+/// `effects/{effect}/finish`
+pub(super) fn effect_finish((id, name): (JobId, &str), finish: door::EffectFinish) -> WorkerCall {
+    let result = finish.result.map(|result| result.into_text().into());
+    effect((id, name), finish.holder, EffectSaid::Finish { result })
+}
+
+/// `effects/{effect}/abort`
+pub(super) fn effect_abort((id, name): (JobId, &str), holder: door::Holder) -> WorkerCall {
+    effect((id, name), holder, EffectSaid::Abort)
+}
+
+fn effect((id, name): (JobId, &str), holder: door::Holder, said: EffectSaid) -> WorkerCall {
+    WorkerCall { id, holder: self::holder(holder), said: Said::Effect(name.into(), said) }
+}
+
 /// An error text as it is kept: without secrets, at most 16 KiB.
 fn error_text(error: &str) -> String {
     cut_text(&redact(error), limits::ERROR_MAX_BYTES).into_owned()
@@ -150,6 +172,7 @@ pub(super) fn retry_job(id: JobId, retry: door::Retry) -> Operate {
         seen_version: Some(retry.seen_version),
         text: retry.note,
         payload: retry.payload.map(api::Json::into_text),
+        assume: retry.assume.map(assumed),
         ..operate(id, action)
     }
 }
@@ -185,7 +208,7 @@ pub(super) fn delete(id: JobId, delete: door::Delete) -> Operate {
 }
 
 const fn operate(id: JobId, action: Action) -> Operate {
-    Operate { id, action, seen_version: None, text: None, payload: None, key: KeyFate::ByScope }
+    Operate { id, action, seen_version: None, text: None, payload: None, assume: None, key: KeyFate::ByScope }
 }
 
 /// What makes a job more than plain; nothing of it is made for a job that is.
@@ -215,6 +238,7 @@ pub(super) fn type_settings(defaults: door::TypeDefaults) -> TypeSettings {
         max_age_ms: defaults.max_age_ms,
         retry: retry(defaults.retry),
         on_unknown: defaults.on_unknown.map(on_unknown),
+        handles_verify: defaults.handles_verify,
         scope: defaults.idempotency_scope.map(scope),
         ttl_ms: defaults.idempotency_ttl_ms,
         owner: defaults.owner,
@@ -274,6 +298,19 @@ const fn on_unknown(on_unknown: OnUnknown) -> tagwerk_core::OnUnknown {
     match on_unknown {
         OnUnknown::Verify => tagwerk_core::OnUnknown::Verify,
         OnUnknown::Review => tagwerk_core::OnUnknown::Review,
+    }
+}
+
+fn assumed(assumed: Assumed) -> tagwerk_core::Assumed {
+    let found = |assume| match assume {
+        Assume::Done => tagwerk_core::Assume::Done,
+        Assume::NotDone => tagwerk_core::Assume::NotDone,
+    };
+    match assumed {
+        Assumed::All(assume) => tagwerk_core::Assumed::All(found(assume)),
+        Assumed::Named(known) => tagwerk_core::Assumed::Named(
+            known.into_iter().map(|(name, assume)| (name.into(), found(assume))).collect(),
+        ),
     }
 }
 

@@ -28,7 +28,7 @@ type Shared = State<Arc<App>>;
 /// `POST /jobs/{id}/complete`
 pub(super) async fn complete(State(app): Shared, PathId(id): PathId, _: NoQuery, sent: Sent) -> Answer {
     let Reported { value, ignored } = sent.decode(&app, Door::complete).await?;
-    let answer = one(&app, sent.rights().call(decode::report(id, Report::Complete(value)))?).await?;
+    let answer = one((&app, &sent.rights()), decode::report(id, Report::Complete(value))).await?;
     let enqueued = answer.enqueued.as_deref().map(view::followed_up);
     let mut response = jobs::completed((&app, &sent.rights()), *answer.job, enqueued).await?;
     reply::set_ignored(&mut response, &ignored);
@@ -58,7 +58,7 @@ pub(super) async fn release(State(app): Shared, PathId(id): PathId, _: NoQuery, 
 /// `POST /jobs/{id}/heartbeat`
 pub(super) async fn heartbeat(State(app): Shared, PathId(id): PathId, _: NoQuery, sent: Sent) -> Answer {
     let Reported { value, ignored } = sent.decode(&app, Door::heartbeat).await?;
-    let answer = one(&app, sent.rights().call(decode::report(id, Report::Heartbeat(value)))?).await?;
+    let answer = one((&app, &sent.rights()), decode::report(id, Report::Heartbeat(value))).await?;
     let shown = beat(&app, &answer).ok_or_else(|| Refused::of(Code::InternalError))?;
     let mut response = reply::json(StatusCode::OK, &shown)?;
     reply::set_ignored(&mut response, &ignored);
@@ -73,7 +73,7 @@ pub(super) async fn checkpoint(State(app): Shared, PathId(id): PathId, _: NoQuer
 
 /// One call, answered with the job.
 async fn report((app, rights): (&App, &Rights), call: WorkerCall, ignored: &[String]) -> Answer {
-    let WorkerAnswer { job, replayed, unknown_limit, .. } = one(app, rights.call(call)?).await?;
+    let WorkerAnswer { job, replayed, unknown_limit, .. } = one((app, rights), call).await?;
     let mut response = jobs::shown(app, *job, rights).await?;
     if unknown_limit {
         let throttle = [ignored, &["throttle.limit".to_owned()]].concat();
@@ -92,8 +92,9 @@ fn set_replayed(response: &mut Response) {
     reply::set(response, headers::REPORT_REPLAYED, "true");
 }
 
-async fn one(app: &App, call: WorkerCall) -> Result<WorkerAnswer, Refused> {
-    let work = Work { calls: vec![call], claim: None };
+/// One call, as far as its caller may make it.
+pub(super) async fn one((app, rights): (&App, &Rights), call: WorkerCall) -> Result<WorkerAnswer, Refused> {
+    let work = Work { calls: vec![rights.call(call)?], claim: None };
     let mut answer = ask(|reply| app.engine.work(work, reply)).await?;
     let result = answer.results.pop().ok_or_else(|| Refused::of(Code::InternalError))?;
     Ok(result?)

@@ -14,7 +14,8 @@ use tagwerk_core::access::Scope::{self, Admin, Enqueue, Operate, Read, Work};
 use super::access::{About, Need, guard};
 use super::problem::Refused;
 use super::{
-    App, alerts, audit, claim, health, jobs, limits, operate, overview, queues, report, review, types,
+    App, alerts, audit, claim, effects, health, jobs, limits, operate, overview, queues, report, review,
+    types,
 };
 
 /// Makes the router, and the list of what each route asks of a token: one of these scopes, and that what it is about is
@@ -50,6 +51,9 @@ routes! {
     post   "/jobs/{id}/release"      => report::release,          &[Work],             Job;
     post   "/jobs/{id}/heartbeat"    => report::heartbeat,        &[Work],             Job;
     post   "/jobs/{id}/checkpoint"   => report::checkpoint,       &[Work],             Job;
+    post   "/jobs/{id}/effects/{effect}/begin" => effects::begin, &[Work], Job;
+    post   "/jobs/{id}/effects/{effect}/finish" => effects::finish, &[Work], Job;
+    post   "/jobs/{id}/effects/{effect}/abort" => effects::abort, &[Work], Job;
     post   "/jobs/heartbeat/bulk"    => report::heartbeat_bulk,   &[Work],             Body;
     post   "/jobs/report/bulk"       => report::report_bulk,      &[Work],             Body;
 

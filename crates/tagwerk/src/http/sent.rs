@@ -265,6 +265,25 @@ impl FromRequestParts<Arc<App>> for PathId {
     }
 }
 
+/// `{id}` and `{effect}` of a path.
+pub(super) struct PathEffect {
+    pub(super) id: JobId,
+    pub(super) name: String,
+}
+
+impl FromRequestParts<Arc<App>> for PathEffect {
+    type Rejection = Refused;
+
+    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Refused> {
+        let found = Path::<(String, String)>::from_request_parts(parts, app).await;
+        let not_text = |_| Refused::new(Code::NotFound, "the path is not percent-encoded UTF-8");
+        let Path((id, name)) = found.map_err(not_text)?;
+        let id = JobId(parse_job_id(&id)?);
+        app.door.effect_name(&name)?;
+        Ok(Self { id, name })
+    }
+}
+
 /// The one variable part of a path, decoded.
 pub(super) struct PathText(pub(super) String);
 

@@ -1,5 +1,6 @@
 //! From the engine to the wire: total conversions of what is shown. `owner` comes from the settings of the job's type.
 
+mod effect;
 mod history;
 mod names;
 
@@ -19,6 +20,7 @@ use tagwerk_engine::row::{self, FullJob};
 use super::access::Rights;
 use super::owners::Owners;
 
+pub(super) use effect::answer as effect_answer;
 pub(super) use history::{action, attempt, explain, live_attempt};
 pub(super) use names::{class_matches, reason_matches};
 
@@ -103,6 +105,7 @@ fn whole_summary(full: &FullJob, owner: Option<String>) -> JobSummary {
         claimed_at: lease.map(|lease| time(lease.claimed_at)),
         lease_expires_at: lease.map(|lease| time(lease.expires_at)),
         verify: job.verify,
+        effects_in_doubt: job.effects_in_doubt().map(effect::in_doubt).collect(),
         cancel_requested: job.cancel_requested,
         superseded_by: job.superseded_by.map(|by| by.0),
         progress: row.note.progress.as_ref().map(progress),
@@ -121,11 +124,13 @@ fn json(text: String) -> Json {
 pub(super) fn job(full: FullJob, owner: Option<String>) -> Job {
     let summary = whole_summary(&full, owner);
     let FullJob { row, detail } = full;
+    let effects = row.job.effects.iter().map(|effect| effect::shown(&row.job, effect)).collect();
     Job {
         summary,
         payload: json(detail.payload),
         checkpoint: row.note.checkpoint.map(json),
         result: row.note.result.map(json),
+        effects,
     }
 }
 
@@ -171,12 +176,13 @@ fn claimed(claimed: Claimed, owners: &Owners) -> Option<ClaimedJob> {
     let limit_ms = lease.time_limit_at.map(|limit| limit.since_ms(lease.claimed_at));
     let lease_ms = limit_ms.map_or(lease.lease_ms, |limit_ms| limit_ms.min(lease.lease_ms));
     let owner = owners.of(&full.row.lane.kind);
-    let Job { summary, payload, checkpoint, result } = job(full, owner);
+    let Job { summary, payload, checkpoint, result, effects } = job(full, owner);
     Some(ClaimedJob {
         summary,
         payload,
         checkpoint,
         result,
+        effects,
         lease: LeaseToken(token),
         heartbeat_seconds: Seconds::from_ms(lease_ms / limits::HEARTBEATS_PER_LEASE),
         replayed: false,
@@ -216,6 +222,7 @@ pub(super) fn type_settings(settings: row::TypeSettings) -> TypeSettings {
         timeout_seconds: settings.timeout_ms.map(Seconds::from_ms),
         retry: retry(settings.retry),
         on_unknown: settings.on_unknown.map(names::on_unknown),
+        handles_verify: settings.handles_verify.then_some(true),
         max_age_seconds: settings.max_age_ms.map(Seconds::from_ms),
         idempotency_scope: settings.scope.map(names::scope),
         idempotency_ttl_seconds: settings.ttl_ms.map(Seconds::from_ms),

@@ -10,12 +10,12 @@ use tagwerk_client::api::query::{
 };
 use tagwerk_client::api::request::{
     AckRequest, BulkClaimRequest, BulkEnqueueRequest, BulkHeartbeatRequest, CancelRequest, CheckpointRequest,
-    ClaimRequest, CompleteRequest, DiscardRequest, DrainRequest, EnqueueRequest, FailRequest,
-    ForceFailRequest, HeartbeatRequest, HeldLease, LimitSettings, OpenLimitRequest, PauseRequest, Progress,
-    QueueSettings, ReleaseRequest, ReportBulkRequest, ReportEntry, ResumeRequest, RetryRequest, TypeSettings,
-    UnblockRequest,
+    ClaimRequest, CompleteRequest, DiscardRequest, DrainRequest, EffectAbortRequest, EffectBeginRequest,
+    EffectFinishRequest, EnqueueRequest, FailRequest, ForceFailRequest, HeartbeatRequest, HeldLease,
+    LimitSettings, OpenLimitRequest, PauseRequest, Progress, QueueSettings, ReleaseRequest,
+    ReportBulkRequest, ReportEntry, ResumeRequest, RetryRequest, TypeSettings, UnblockRequest,
 };
-use tagwerk_client::api::{ErrorClass, Json, LeaseToken, ReportOutcome, Seconds, Status};
+use tagwerk_client::api::{EffectState, ErrorClass, Json, LeaseToken, ReportOutcome, Seconds, Status};
 use tagwerk_client::{Client, Error};
 
 use crate::server::Server;
@@ -109,6 +109,27 @@ async fn workers() {
         ReportBulkRequest { reports, claim: Some(BulkClaimRequest { claim: claim("4"), max_jobs: None }) };
     let answer = client.report_bulk(&report).await.expect("an answer").value;
     assert!(answer.results.iter().all(|result| result.status == 200) && answer.jobs.len() == 1);
+}
+
+#[tokio::test]
+async fn effects() {
+    let server = Server::start();
+    let client = Client::new(&server.url()).expect("a client");
+    client.enqueue(&job("a")).await.expect("a job");
+    let (id, lease) = held(&client, "1").await;
+    let begin = EffectBeginRequest { lease: lease.clone(), key: Some("order-7".to_owned()) };
+    let new = client.effect_begin((id, "ship"), &begin).await.expect("begun").value;
+    assert_eq!((new.state, new.key.as_str(), new.result), (EffectState::New, "order-7", None));
+    let abort = EffectAbortRequest { lease: lease.clone() };
+    let aborted = client.effect_abort((id, "ship"), &abort).await.expect("aborted").value;
+    assert_eq!(aborted.state, EffectState::Aborted);
+    assert_eq!(client.effect_begin((id, "ship"), &begin).await.expect("begun").value.state, EffectState::New);
+    let result = Some(Json::from(&serde_json::json!({"number": 1})));
+    let finish = EffectFinishRequest { lease, result: result.clone() };
+    let done = client.effect_finish((id, "ship"), &finish).await.expect("done").value;
+    assert_eq!((done.state, done.result), (EffectState::Done, result));
+    let refused = client.effect_abort((id, "a/b"), &abort).await.expect_err("no such name");
+    assert_eq!(refused.code(), Some(Code::InvalidRequest), "{refused}");
 }
 
 #[tokio::test]
@@ -251,6 +272,9 @@ const CALLS: &[&str] = &[
     "post /jobs/{id}/complete",
     "post /jobs/{id}/discard",
     "post /jobs/{id}/fail",
+    "post /jobs/{id}/effects/{effect}/abort",
+    "post /jobs/{id}/effects/{effect}/begin",
+    "post /jobs/{id}/effects/{effect}/finish",
     "post /jobs/{id}/force-fail",
     "post /jobs/{id}/heartbeat",
     "post /jobs/{id}/release",

@@ -195,11 +195,11 @@ fn ids_and_paths_that_do_not_exist() {
         "/review/groups",
         "/jobs/%FF",
         "/%2e%2e/",
-        "/jobs/1/effects/x/begin",
+        "/jobs/1/effects",
     ] {
         server.get(path).problem(404, "not-found");
     }
-    for path in ["/workers/quiet", "/queues/default/close", "/jobs/1/effects/x/begin", "/operations"] {
+    for path in ["/workers/quiet", "/queues/default/close", "/jobs/1/effects/x/undo", "/operations"] {
         server.post(path, &json!({})).problem(404, "not-found");
     }
 }
@@ -269,7 +269,7 @@ fn claims_that_cannot_be() {
         (json!({"worker_id": "w", "wait_seconds": 61}), "wait_seconds"),
         (json!({"worker_id": "w", "lease_seconds": 0}), "lease_seconds"),
         (json!({"worker_id": "w", "request_id": "x".repeat(65)}), "request_id"),
-        (json!({"worker_id": "w", "handles_verify": true}), "handles_verify"),
+        (json!({"worker_id": "w", "handles_verify": 1}), "handles_verify"),
         (json!({"worker_id": "w", "max_jobs": 2}), "max_jobs"),
     ] {
         let problem = server.post("/jobs/claim", &body).problem(422, "invalid-request");

@@ -1,5 +1,7 @@
 //! The Rust SDK's producer and worker against the real server.
 
+mod effects;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;

@@ -7,9 +7,10 @@ use crate::answer::{RefusedLine, StreamEnd};
 use crate::problem::{FieldCode, Refusal};
 use crate::request::{
     BulkClaimRequest, BulkEnqueueRequest, BulkHeartbeatRequest, CancelRequest, CheckpointRequest,
-    ClaimRequest, CompleteRequest, DiscardRequest, EnqueueRequest, FailRequest, ForceFailRequest,
-    HeartbeatRequest, HeldLease, Priority, Progress, ReleaseRequest, ReportBulkRequest, ReportEntry,
-    RetryRequest, Subject, UnblockRequest,
+    ClaimRequest, CompleteRequest, DiscardRequest, EffectAbortRequest, EffectBeginRequest,
+    EffectFinishRequest, EnqueueRequest, FailRequest, ForceFailRequest, HeartbeatRequest, HeldLease,
+    Priority, Progress, ReleaseRequest, ReportBulkRequest, ReportEntry, RetryRequest, Subject,
+    UnblockRequest,
 };
 use crate::{ErrorClass, Json, PriorityLabel, ReportOutcome};
 
@@ -109,6 +110,19 @@ pub(in crate::openapi) fn checkpoint() -> Value {
     value(&CheckpointRequest { lease: token(), checkpoint: Json::from(&json!({"page": 7})) })
 }
 
+pub(in crate::openapi) fn effect_begin() -> Value {
+    value(&EffectBeginRequest { lease: token(), key: Some("order-4711-shipment".to_owned()) })
+}
+
+pub(in crate::openapi) fn effect_finish() -> Value {
+    let result = Some(Json::from(&json!({"shipment_id": "s-1"})));
+    value(&EffectFinishRequest { lease: token(), result })
+}
+
+pub(in crate::openapi) fn effect_abort() -> Value {
+    value(&EffectAbortRequest { lease: token() })
+}
+
 pub(in crate::openapi) fn report_bulk() -> Value {
     let done = ReportEntry::new(ID, ReportOutcome::Completed, Some(token()));
     let failed = ReportEntry {
@@ -123,7 +137,8 @@ pub(in crate::openapi) fn report_bulk() -> Value {
 
 pub(in crate::openapi) fn retry() -> Value {
     let note = Some("address corrected".to_owned());
-    value(&RetryRequest { seen_version: 3, note, payload: Some(payload()), max_retries: None, force: None })
+    let payload = Some(payload());
+    value(&RetryRequest { seen_version: 3, note, payload, ..RetryRequest::default() })
 }
 
 pub(in crate::openapi) fn discard() -> Value {

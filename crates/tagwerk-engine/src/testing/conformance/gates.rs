@@ -1,4 +1,4 @@
-//! Limits and fair keys: what is let through, in which order, and when time alone changes that.
+//! Limits: what is let through, in which order, and when time alone changes that.
 
 use tagwerk_core::gate::{LimitSettings, Rate};
 use tagwerk_core::{JobId, Status};
@@ -11,7 +11,7 @@ use super::steps::{
 use crate::row::{JobRow, LimitRef};
 use crate::store::{ClaimQuery, Tx};
 
-fn slots(max_running: u32) -> LimitSettings {
+pub(super) fn slots(max_running: u32) -> LimitSettings {
     LimitSettings { max_running: Some(max_running), rate: None }
 }
 
@@ -19,16 +19,16 @@ fn rate(count: u32, per_ms: i64) -> LimitSettings {
     LimitSettings { max_running: None, rate: Some(Rate { count, per_ms, spread: false }) }
 }
 
-fn set(bench: &mut dyn Bench, name: &str, settings: &LimitSettings) -> bool {
+pub(super) fn set(bench: &mut dyn Bench, name: &str, settings: &LimitSettings) -> bool {
     write(bench, |tx| tx.put_limit(name, Some(settings)).expect("a limit is written"))
 }
 
-fn add_all(bench: &mut dyn Bench, drafts: &[Draft]) -> Vec<JobId> {
+pub(super) fn add_all(bench: &mut dyn Bench, drafts: &[Draft]) -> Vec<JobId> {
     write(bench, |tx| ids(&add(tx, drafts)))
 }
 
 /// Claims one after the other, each in a transaction of its own.
-fn claims(bench: &mut dyn Bench, n: usize) -> Vec<JobRow> {
+pub(super) fn claims(bench: &mut dyn Bench, n: usize) -> Vec<JobRow> {
     (0..n).flat_map(|_| write(bench, |tx| take(tx, at(10), wish(&all(), 1)))).collect()
 }
 
@@ -36,7 +36,7 @@ fn end(bench: &mut dyn Bench, id: JobId) {
     end_as(bench, id, |row| settled(row, Status::Completed, at(20)));
 }
 
-fn end_as(bench: &mut dyn Bench, id: JobId, become_of: impl FnOnce(&JobRow) -> JobRow) {
+pub(super) fn end_as(bench: &mut dyn Bench, id: JobId, become_of: impl FnOnce(&JobRow) -> JobRow) {
     write(bench, |tx| {
         let before = load(tx, id).expect("the job is there");
         put(tx, &before, &become_of(&before));
@@ -406,89 +406,4 @@ pub fn a_held_limit_can_be_opened(bench: &mut dyn Bench) {
     bench.reopen();
     let late = add_all(bench, &[job().limit("crm:d")]);
     assert_eq!(ids(&write(bench, |tx| take(tx, at(10), wish(&all(), 5)))), late);
-}
-
-/// Within a priority keys take turns, jobs without a key are a key of their own; a higher priority goes first.
-pub fn fair_keys_take_turns(bench: &mut dyn Bench) {
-    let fair = |key: &str| job().fair(key);
-    let drafts =
-        [fair("a"), fair("a"), fair("a"), fair("b"), fair("b"), job(), job(), fair("b").priority(30)];
-    let added = add_all(bench, &drafts);
-    let order = ids(&claims(bench, 8));
-    let expected: Vec<JobId> = [7, 0, 5, 3, 1, 6, 4, 2].iter().map(|at| added[*at]).collect();
-    assert_eq!(order, expected, "{added:?}");
-}
-
-/// A job that has gone leaves no trace in the turns: of one key the next in the order goes, wherever it stands.
-pub fn a_job_that_has_gone_has_no_turn(bench: &mut dyn Bench) {
-    let drafts = [
-        job().fair("a").due(at(1)),
-        job().fair("a").due(at(5)),
-        job().fair("a").kind("other").due(at(3)),
-        job().due(at(9)),
-    ];
-    let added = add_all(bench, &drafts);
-    end_as(bench, added[0], |row| settled(row, Status::Cancelled, at(6)));
-    let taken: Vec<JobId> = claims(bench, 3).iter().map(|row| row.job.id).collect();
-    // The key goes first once, then both have had a turn.
-    assert_eq!(taken, [added[2], added[3], added[1]]);
-}
-
-/// Nor does it stand for its queue, whether it went before it was due or after.
-pub fn a_job_that_has_gone_stands_for_no_queue(bench: &mut dyn Bench) {
-    let of_queue = |key: &str| job().queue("x").fair(key);
-    let turns = add_all(bench, &[of_queue("a").due(at(1)), of_queue("b").due(at(2))]);
-    assert_eq!(
-        claims(bench, 2).iter().map(|row| row.job.id).collect::<Vec<_>>(),
-        turns,
-        "then it is the turn of a"
-    );
-    let drafts = [
-        of_queue("a").due(at(8)),
-        of_queue("b").due(at(4)),
-        job().queue("y").due(at(6)),
-        of_queue("a").due(at(40)),
-    ];
-    let added = add_all(bench, &drafts);
-    end_as(bench, added[0], |row| settled(row, Status::Cancelled, at(6)));
-    end_as(bench, added[3], |row| settled(row, Status::Cancelled, at(6)));
-    let one =
-        |bench: &mut dyn Bench, now: i64| write(bench, |tx| take(tx, at(now), wish(&all(), 1)))[0].job.id;
-    assert_eq!(one(bench, 10), added[1]);
-    let later = add_all(bench, &[of_queue("b").due(at(30))]);
-    assert_eq!(one(bench, 10), added[2]);
-    let last = add_all(bench, &[job().queue("y").due(at(35))]);
-    assert_eq!([one(bench, 50), one(bench, 50)], [later[0], last[0]]);
-}
-
-/// The same in one claim of many.
-pub fn fair_keys_take_turns_within_a_claim(bench: &mut dyn Bench) {
-    let fair = |key: &str| job().fair(key);
-    let added = add_all(bench, &[fair("a"), fair("a"), fair("a"), fair("b"), fair("c").kind("other")]);
-    let taken = write(bench, |tx| take(tx, at(10), wish(&all(), 5)));
-    let expected: Vec<JobId> = [0, 3, 4, 1, 2].iter().map(|at| added[*at]).collect();
-    assert_eq!(ids(&taken), expected);
-}
-
-/// One tenant's flood does not hold up another's first job.
-pub fn a_late_tenant_starts_within_two_claims(bench: &mut dyn Bench) {
-    let flood = vec![job().fair("flood"); 300];
-    add_all(bench, &flood);
-    claims(bench, 50);
-    let late = add_all(bench, &[job().fair("late")]);
-    assert!(ids(&claims(bench, 2)).contains(&late[0]));
-}
-
-/// Queues do not take turns with each other: their best jobs compare by priority, due time and id.
-pub fn keys_of_different_queues_do_not_meet(bench: &mut dyn Bench) {
-    let added = add_all(
-        bench,
-        &[
-            job().queue("x").fair("a"),
-            job().queue("x").fair("a"),
-            job().queue("y").fair("a"),
-            job().queue("z"),
-        ],
-    );
-    assert_eq!(ids(&claims(bench, 4)), added);
 }

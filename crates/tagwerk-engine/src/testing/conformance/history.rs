@@ -180,6 +180,9 @@ pub fn every_call_comes_back(bench: &mut dyn Bench) {
         Call::Time,
         Call::Supersede,
         Call::Unblock,
+        Call::EffectBegin,
+        Call::EffectFinish,
+        Call::EffectAbort,
     ];
     let actions: Vec<ActionRow> = (1..)
         .zip(calls)

@@ -2,7 +2,8 @@
 
 use tagwerk_core::idempotency::{OnDuplicate, OnMismatch, Scope};
 use tagwerk_core::{
-    Attempt, AttemptEnd, Before, Cause, ErrorClass, Failure, FailureClass, Jitter, Job, JobId,
+    Attempt, AttemptEnd, Before, Cause, Effect, EffectState, ErrorClass, Failure, FailureClass, Jitter, Job,
+    JobId,
 };
 use tagwerk_core::{Lease, LeaseBits, OnHeadFailure, OnUnknown, Reason, ReportHash, RetryOverrides, Status};
 
@@ -30,6 +31,7 @@ pub(super) fn running(id: JobId, lane: Lane, salt: u32) -> JobRow {
         max_age_ms: Some(long(11)),
         on_unknown: OnUnknown::Review,
         verify: true,
+        handles_verify: true,
         cancel_requested: true,
         superseded_by: Some(JobId(long(36))),
         acted: true,
@@ -37,6 +39,7 @@ pub(super) fn running(id: JobId, lane: Lane, salt: u32) -> JobRow {
         earlier_lost: true,
         failure: None,
         error: Some(format!("error {salt} 😀\n\"quoted\" \\u0000")),
+        effects: effects(salt),
         lease: Some(Lease {
             bits: LeaseBits(0xF000_0000_0000_0000 | u64::from(salt)),
             worker: format!("worker-{salt}"),
@@ -58,6 +61,23 @@ pub(super) fn running(id: JobId, lane: Lane, salt: u32) -> JobRow {
         note: note(salt),
         order: Some(Box::new(order(salt))),
     }
+}
+
+/// A journal with an effect in each state; none but the first is there for every salt.
+fn effects(salt: u32) -> Vec<Effect> {
+    let ms = |n: u32| at(i64::from(1_000 * salt + n));
+    let effect = |n: u32, state: EffectState| Effect {
+        name: format!("effect-{salt}.{n}").into(),
+        state,
+        key: format!("key {salt} {n} \u{df}").into(),
+        seq: 1_000 * salt + n,
+        begun_at: ms(n),
+        ended_at: (state != EffectState::Open).then(|| ms(n + 1)),
+        assumed: state == EffectState::Aborted,
+        result: (state == EffectState::Done).then(|| format!("{{\"id\": {salt}, \"a\":\"\\u0000\"}}").into()),
+    };
+    let all = [(51, EffectState::Done), (53, EffectState::Open), (55, EffectState::Aborted)];
+    all.iter().take(4 - salt.min(3) as usize).map(|(n, state)| effect(*n, *state)).collect()
 }
 
 /// The same job in review, with everything set that a job in review can have.

@@ -74,9 +74,10 @@ pub fn f119_a_change_writes_every_field(bench: &mut dyn Bench) {
 
 /// F119: one flag at a time, so that two flags that share a column cannot go unseen.
 pub fn f119_each_flag_stands_alone(bench: &mut dyn Bench) {
-    let flags: [fn(&mut JobRow) -> &mut bool; 6] = [
+    let flags: [fn(&mut JobRow) -> &mut bool; 7] = [
         |row| &mut row.job.started,
         |row| &mut row.job.verify,
+        |row| &mut row.job.handles_verify,
         |row| &mut row.job.cancel_requested,
         |row| &mut row.job.acted,
         |row| &mut row.job.newest_lost,

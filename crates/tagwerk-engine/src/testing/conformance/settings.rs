@@ -25,6 +25,7 @@ fn odd_settings(salt: i64) -> TypeSettings {
             jitter: Some(Jitter::None),
         },
         on_unknown: Some(OnUnknown::Review),
+        handles_verify: true,
         scope: Some(Scope::Waiting),
         ttl_ms: Some(1_000 * salt + 8),
         owner: Some(format!("team {salt} 😀")),

@@ -40,6 +40,9 @@ impl MemoryRead {
         shown.detail.payload.clear();
         shown.row.note.result = None;
         shown.row.note.checkpoint = None;
+        for effect in &mut shown.row.job.effects {
+            effect.result = None;
+        }
         self.listed(record, shown)
     }
 }

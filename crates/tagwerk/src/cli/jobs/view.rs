@@ -1,6 +1,6 @@
 //! Jobs as people read them.
 
-use tagwerk_client::api::answer::{AttemptsPage, Explain, Job, JobSummary};
+use tagwerk_client::api::answer::{AttemptsPage, Effect, Explain, Job, JobSummary};
 use tagwerk_client::api::request::Subject;
 use tagwerk_client::api::{Seconds, Status, Time};
 use tagwerk_core::limits;
@@ -60,7 +60,7 @@ pub(crate) fn moved(job: &JobSummary) -> String {
 
 /// Everything about one.
 pub(super) fn job(job: &Job) -> String {
-    let Job { summary, payload, checkpoint, result } = job;
+    let Job { summary, payload, checkpoint, result, effects } = job;
     let mut rows = state(summary);
     rows.extend(settings(summary));
     let json = |json: &tagwerk_client::api::Json| lines(json.as_str());
@@ -68,10 +68,24 @@ pub(super) fn job(job: &Job) -> String {
     rows.push(("payload", Some(json(payload))));
     rows.push(("checkpoint", checkpoint.as_ref().map(json)));
     rows.push(("result", result.as_ref().map(json)));
+    rows.push(("effects", (!effects.is_empty()).then(|| self::effects(effects))));
     list(rows)
 }
 
+fn effects(effects: &[Effect]) -> String {
+    let line = |effect: &Effect| {
+        let assumed = if effect.assumed { ", says a person" } else { "" };
+        format!("{} {}{assumed}, key {}", line(&effect.name), effect.state, line(&effect.key))
+    };
+    effects.iter().map(line).collect::<Vec<_>>().join("; ")
+}
+
 type Rows = Vec<(&'static str, Option<String>)>;
+
+fn in_doubt(job: &JobSummary) -> Option<String> {
+    let names: Vec<String> = job.effects_in_doubt.iter().map(|effect| line(&effect.name)).collect();
+    (!names.is_empty()).then(|| format!("{}: it may have happened, look it up by its key", names.join(", ")))
+}
 
 fn state(job: &JobSummary) -> Rows {
     let yes = |flag: bool, text: &str| flag.then(|| text.to_owned());
@@ -94,6 +108,7 @@ fn state(job: &JobSummary) -> Rows {
         ("retries", Some(format!("{} of {}", job.retry_count, job.max_retries))),
         ("lease losses", Some(format!("{} of {}", job.lease_losses, job.max_lease_losses))),
         ("released", (job.release_count > 0).then(|| format!("{} times", job.release_count))),
+        ("in doubt", in_doubt(job)),
         ("verify", yes(job.verify, "yes: an earlier attempt may have done it")),
         ("cancel", yes(job.cancel_requested, "at its worker's next call or the end of its lease")),
         ("superseded by", job.superseded_by.map(|newer| format!("job {newer}, which has a newer version"))),

@@ -99,6 +99,7 @@ impl Shared {
                 types: some(work.types),
                 wait_seconds: None,
                 lease_seconds: Some(work.lease),
+                handles_verify: None,
                 request_id: None,
             },
             command: work.command,

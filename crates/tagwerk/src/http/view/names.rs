@@ -127,6 +127,9 @@ pub(super) const fn call(call: core::Call) -> &'static str {
         core::Call::Time => "time",
         core::Call::Supersede => "supersede",
         core::Call::Unblock => "unblock",
+        core::Call::EffectBegin => "effect_begin",
+        core::Call::EffectFinish => "effect_finish",
+        core::Call::EffectAbort => "effect_abort",
     }
 }
 
@@ -145,6 +148,9 @@ pub(super) const fn operator_action(call: core::Call) -> Option<api::OperatorAct
         | core::Call::Complete
         | core::Call::Fail
         | core::Call::Release
+        | core::Call::EffectBegin
+        | core::Call::EffectFinish
+        | core::Call::EffectAbort
         | core::Call::Delete
         | core::Call::Time
         | core::Call::Supersede => None,

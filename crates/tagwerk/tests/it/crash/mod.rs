@@ -250,7 +250,7 @@ fn settled_as_before(client: &mut Client, known: &Knowledge) -> Vec<Violation> {
 }
 
 /// `tagwerk check`, beside the running server.
-fn check_command(server: &Server) -> Option<Violation> {
+pub(crate) fn check_command(server: &Server) -> Option<Violation> {
     let output = tagwerk(server.dir(), &["check", "--store", &server.store()]).output().expect("the binary");
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     (output.status.code() != Some(0)).then(|| Violation {

@@ -24,6 +24,9 @@ const TABLE: &[(&str, &str, &str)] = &[
     ("POST", "/jobs/{id}/release", "work"),
     ("POST", "/jobs/{id}/heartbeat", "work"),
     ("POST", "/jobs/{id}/checkpoint", "work"),
+    ("POST", "/jobs/{id}/effects/{effect}/begin", "work"),
+    ("POST", "/jobs/{id}/effects/{effect}/finish", "work"),
+    ("POST", "/jobs/{id}/effects/{effect}/abort", "work"),
     ("POST", "/jobs/heartbeat/bulk", "work"),
     ("POST", "/jobs/report/bulk", "work"),
     ("POST", "/jobs/{id}/cancel", "operate enqueue"),
@@ -81,6 +84,7 @@ fn every_route_asks_for_its_scope_and_no_route_is_forgotten() {
     for (method, path, needed) in TABLE {
         let path = path
             .replace("{id}", "4711")
+            .replace("{effect}", "x")
             .replace("{name}", "x")
             .replace("{queue}", "x")
             .replace("{type}", "x");
