@@ -8,6 +8,7 @@ mod effect;
 mod encode;
 mod job;
 mod limit;
+mod page;
 mod server;
 mod stream;
 
@@ -21,9 +22,10 @@ pub use effect::{Effect, EffectAnswer, EffectInDoubt};
 pub use encode::Encode;
 pub use job::{
     ClaimedJob, CompletedJob, DamagedJob, Deleted, EnqueueAnswer, EnqueueTombstone, Enqueued, Existing,
-    Failure, FollowedUp, HeartbeatAnswer, Job, JobSummary, JobsPage, ReviewPage, Tombstone,
+    Failure, FollowedUp, HeartbeatAnswer, Job, JobSummary, Tombstone,
 };
 pub use limit::{LimitDeleted, LimitInfo, LimitJobs, LimitList, LimitUse};
+pub use page::{JobsPage, ReviewPage};
 pub use server::{
     CommitStats, Counts, Livez, QueueDrain, QueueInfo, QueueList, QueuePause, Readyz, ReadyzCheck,
     ServiceStats, Stats, StoreStats, Totals, TypeInfo, TypeList, WorkerInfo, WorkerJob, WorkerList,

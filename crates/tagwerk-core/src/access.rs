@@ -111,6 +111,8 @@ pub struct Reach {
     pub types: Patterns,
     /// New jobs up to this priority.
     pub ceiling: Option<Priority>,
+    /// In this space only, and new jobs are made in it. `None`: in all spaces, and new jobs are in none.
+    pub space: Option<String>,
 }
 
 /// Why a new job is out of reach.
@@ -133,16 +135,17 @@ pub enum OutOfReach {
 }
 
 impl Reach {
-    /// Whether it reaches jobs of every queue and type.
+    /// Whether it reaches jobs of every queue, type and space.
     #[must_use]
     pub const fn is_everything(&self) -> bool {
-        self.queues.is_all() && self.types.is_all()
+        self.queues.is_all() && self.types.is_all() && self.space.is_none()
     }
 
-    /// Whether it reaches jobs of this queue and type.
+    /// Whether it reaches jobs of this queue and type in this space.
     #[must_use]
-    pub fn covers(&self, queue: &str, kind: &str) -> bool {
-        self.queues.fits(queue) && self.types.fits(kind)
+    pub fn covers(&self, (queue, kind): (&str, &str), space: Option<&str>) -> bool {
+        let is_here = self.space.as_deref().is_none_or(|own| space == Some(own));
+        is_here && self.queues.fits(queue) && self.types.fits(kind)
     }
 
     /// Whether a job like this may be made.
@@ -193,6 +196,7 @@ mod tests {
             queues: Patterns::any_of(vec!["mail".into()]),
             types: Patterns::any_of(vec!["send-*".into()]),
             ceiling: Some(Priority::DEFAULT),
+            space: None,
         };
         let of = |queue, kind, value| reach.admits((queue, kind), Priority::from_value(value).unwrap());
         assert_eq!(of("mail", "send-x", 10), Ok(()));
@@ -200,6 +204,21 @@ mod tests {
         assert_eq!(of("mail", "x", 10), Err(OutOfReach::Type("x".into())));
         assert_eq!(of("mail", "send-x", 11), Err(OutOfReach::Priority { asked: 11, ceiling: 10 }));
         assert_eq!(Reach::default().admits(("any", "any"), Priority::from_value(100).unwrap()), Ok(()));
+    }
+
+    #[test]
+    fn a_space_is_reached_from_within_and_from_above() {
+        let of = |space: Option<&str>| Reach { space: space.map(str::to_owned), ..Reach::default() };
+        for (own, other, covers) in [
+            (Some("a"), Some("a"), true),
+            (Some("a"), Some("b"), false),
+            (Some("a"), None, false),
+            (None, Some("a"), true),
+            (None, None, true),
+        ] {
+            assert_eq!(of(own).covers(("q", "t"), other), covers, "{own:?} {other:?}");
+            assert_eq!(of(own).is_everything(), own.is_none());
+        }
     }
 
     #[test]

@@ -178,6 +178,9 @@ fn preload(work: &mut Work<'_>, messages: &[&Message]) -> StoreResult<()> {
         match message {
             Message::Work(command, _) => ids.extend(command.calls.iter().map(|call| call.id)),
             Message::Operate(call, ..) => ids.push(call.id),
+            // Those of a space are read where they are judged.
+            Message::Enqueue(command, _)
+                if command.reach.as_ref().is_some_and(|reach| reach.space.is_some()) => {}
             Message::Enqueue(command, _) => {
                 keys.extend(command.jobs.iter().filter_map(|job| job.key.as_deref()));
             }

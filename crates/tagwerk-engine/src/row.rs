@@ -4,6 +4,7 @@ mod alert;
 mod audit;
 mod order;
 mod queue;
+mod space;
 mod tally;
 mod token;
 mod version;
@@ -20,22 +21,25 @@ pub use alert::{Acknowledged, AlertQuery, AlertRow, Ways, Which};
 pub use audit::{AuditQuery, AuditRow};
 pub use order::{Order, OrderRows, Ordering, Place};
 pub use queue::QueueRow;
+pub use space::{in_space, without_space};
 pub use tally::{Counter, Tally};
 pub use token::{TokenHash, TokenRow};
 pub use version::{VersionRow, VersionWrite, Versioned};
 
-/// An interned (queue, type, limits, fair key). A job gets its lane at the enqueue and keeps it; lane ids are never used
+/// An interned (queue, type, space, limits, fair key). A job gets its lane at the enqueue and keeps it; lane ids are never used
 /// again. A lane without limits and fair key is *plain*; jobs that use neither live in plain lanes and pay for nothing.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Lane {
     /// The store's number for it.
     pub id: LaneId,
-    /// Number of the plain lane of the same queue and type: what the ledger counts by. A plain lane is its own class.
+    /// Number of the plain lane of the same queue, type and space: what the ledger counts by. A plain lane is its own class.
     pub class: LaneId,
     /// Name of the queue.
     pub queue: Arc<str>,
     /// Name of the job type.
     pub kind: Arc<str>,
+    /// The space that its jobs are in, if they are in one.
+    pub space: Option<Arc<str>>,
     /// What makes it more than plain.
     pub special: Option<Arc<Special>>,
 }

@@ -143,6 +143,8 @@ pub struct Filter {
     pub queues: Option<Vec<String>>,
     /// Names of types; `None` = all.
     pub types: Option<Vec<String>>,
+    /// Only this space; `None` = all, and what is in none.
+    pub space: Option<String>,
 }
 
 impl Filter {
@@ -158,7 +160,8 @@ impl Filter {
         let passes = |names: &Option<Vec<String>>, name: &str| {
             names.as_ref().is_none_or(|names| names.iter().any(|candidate| candidate == name))
         };
-        passes(&self.queues, &lane.queue) && passes(&self.types, &lane.kind)
+        let is_here = self.space.as_ref().is_none_or(|space| lane.space.as_deref() == Some(space));
+        is_here && passes(&self.queues, &lane.queue) && passes(&self.types, &lane.kind)
     }
 }
 
@@ -169,6 +172,8 @@ pub struct SpecialName<'a> {
     pub queue: &'a str,
     /// Name of the job type.
     pub kind: &'a str,
+    /// The space.
+    pub space: Option<&'a str>,
     /// What makes it special; at least one of both.
     pub special: &'a Special,
 }
@@ -215,8 +220,12 @@ pub struct Prunable {
 
 /// A writing transaction. Dropped without [`Tx::commit`] it rolls back.
 pub trait Tx: AlertTx {
-    /// The lanes for these (queue, type) pairs, made if they are new.
-    fn intern(&mut self, names: &[(&str, &str)]) -> StoreResult<Vec<Lane>>;
+    /// The lanes for these (queue, type) pairs outside of all spaces, made if they are new.
+    fn intern(&mut self, names: &[(&str, &str)]) -> StoreResult<Vec<Lane>> {
+        self.intern_in(None, names)
+    }
+    /// The lanes for these (queue, type) pairs in this space, made if they are new.
+    fn intern_in(&mut self, space: Option<&str>, names: &[(&str, &str)]) -> StoreResult<Vec<Lane>>;
     /// The special lanes for these, made if they are new. Beyond [`limits::LANES_MAX`] lanes new fair keys and partitions
     /// share a few hashed ones.
     fn intern_special(&mut self, names: &[SpecialName<'_>]) -> StoreResult<Vec<Lane>>;

@@ -1,7 +1,7 @@
 //! Interned lanes as a connection remembers them. Rows of `lane` and `special_lane` never change, so what was read once
 //! stays true. Plain lanes have ids above 0, special ones below.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use rusqlite::{Connection, params};
@@ -11,11 +11,11 @@ use tagwerk_engine::store::SpecialName;
 
 use crate::error::Res;
 
-const SELECT_NEW: &str = "SELECT lane.id, queue.name, type.name FROM lane JOIN queue ON queue.id = lane.queue \
+const SELECT_NEW: &str = "SELECT lane.id, queue.name, type.name, lane.space FROM lane JOIN queue ON queue.id = lane.queue \
      JOIN type ON type.id = lane.type WHERE lane.id > ?1 ORDER BY lane.id";
 const INSERT_QUEUE: &str = "INSERT INTO queue (name) VALUES (?1) ON CONFLICT (name) DO NOTHING";
 const INSERT_TYPE: &str = "INSERT INTO type (name) VALUES (?1) ON CONFLICT (name) DO NOTHING";
-const INSERT_LANE: &str = "INSERT INTO lane (queue, type) SELECT queue.id, type.id FROM queue, type \
+const INSERT_LANE: &str = "INSERT INTO lane (queue, type, space) SELECT queue.id, type.id, ?3 FROM queue, type \
      WHERE queue.name = ?1 AND type.name = ?2";
 const SELECT_NEW_LIMITS: &str = "SELECT id, name, partition FROM lim WHERE id > ?1 ORDER BY id";
 const INSERT_LIMIT: &str = "INSERT INTO lim (name, partition) VALUES (?1, ?2)";
@@ -37,12 +37,30 @@ pub(crate) enum Made {
     Limit(LimitId),
 }
 
+/// The plain lanes of a queue and type: one outside of spaces and one in each of some.
+#[derive(Debug, Default)]
+struct Alike {
+    outside: Option<LaneId>,
+    within: BTreeMap<Arc<str>, LaneId>,
+}
+
+impl Alike {
+    fn get(&self, space: Option<&str>) -> Option<LaneId> {
+        space.map_or(self.outside, |space| self.within.get(space).copied())
+    }
+
+    fn all(&self) -> impl Iterator<Item = LaneId> + use<'_> {
+        self.outside.iter().chain(self.within.values()).copied()
+    }
+}
+
 /// Lanes by number and by name.
 #[derive(Debug, Default)]
 pub(crate) struct Lanes {
     by_id: HashMap<LaneId, Lane>,
-    by_queue: HashMap<Arc<str>, HashMap<Arc<str>, LaneId>>,
+    by_queue: HashMap<Arc<str>, HashMap<Arc<str>, Alike>>,
     by_kind: HashMap<Arc<str>, BTreeSet<LaneId>>,
+    by_space: HashMap<Arc<str>, BTreeSet<LaneId>>,
     newest: i64,
     /// Special lanes by class.
     special: HashMap<LaneId, HashMap<Arc<Special>, LaneId>>,
@@ -61,14 +79,24 @@ impl Lanes {
         self.by_id.get(&id)
     }
 
-    /// The plain lane of this queue and type.
-    pub(crate) fn find(&self, queue: &str, kind: &str) -> Option<&Lane> {
-        self.get(*self.by_queue.get(queue)?.get(kind)?)
+    /// The plain lane of this queue and type in this space.
+    fn find(&self, (queue, kind): (&str, &str), space: Option<&str>) -> Option<&Lane> {
+        self.get(self.by_queue.get(queue)?.get(kind)?.get(space)?)
+    }
+
+    /// The plain lanes of this queue and type, whatever their space.
+    pub(crate) fn of_both<'a>(&'a self, queue: &str, kind: &str) -> impl Iterator<Item = LaneId> + use<'a> {
+        self.by_queue.get(queue).and_then(|kinds| kinds.get(kind)).into_iter().flat_map(Alike::all)
+    }
+
+    /// The plain lanes of a space.
+    pub(crate) fn of_space<'a>(&'a self, space: &str) -> impl Iterator<Item = LaneId> + use<'a> {
+        self.by_space.get(space).into_iter().flatten().copied()
     }
 
     /// The plain lanes of this queue.
     pub(crate) fn of_queue<'a>(&'a self, queue: &str) -> impl Iterator<Item = LaneId> + use<'a> {
-        self.by_queue.get(queue).into_iter().flat_map(|kinds| kinds.values().copied())
+        self.by_queue.get(queue).into_iter().flat_map(|kinds| kinds.values().flat_map(Alike::all))
     }
 
     /// The plain lanes of this type.
@@ -78,7 +106,7 @@ impl Lanes {
 
     /// All plain lanes.
     pub(crate) fn classes(&self) -> impl Iterator<Item = LaneId> + use<'_> {
-        self.by_queue.values().flat_map(|kinds| kinds.values().copied())
+        self.by_queue.values().flat_map(|kinds| kinds.values().flat_map(Alike::all))
     }
 
     /// The special lanes of a class.
@@ -112,7 +140,9 @@ impl Lanes {
         let mut rows = select.query([self.newest])?;
         while let Some(row) = rows.next()? {
             let (id, queue, kind): (i64, String, String) = (row.get(0)?, row.get(1)?, row.get(2)?);
-            self.remember(LaneId(id), &queue, &kind);
+            let space: String = row.get(3)?;
+            let space = Some(space.as_str()).filter(|space| !space.is_empty());
+            self.remember(LaneId(id), (&queue, &kind), space);
         }
         let mut select = conn.prepare_cached(SELECT_NEW_LIMITS)?;
         let mut rows = select.query([self.newest_limit])?;
@@ -132,15 +162,21 @@ impl Lanes {
         Ok(())
     }
 
-    /// The lane of this queue and type, and whether it had to be made.
-    pub(crate) fn intern(&mut self, conn: &Connection, queue: &str, kind: &str) -> Res<(Lane, bool)> {
-        if let Some(lane) = self.find(queue, kind) {
+    /// The lane of this queue and type in this space, and whether it had to be made.
+    pub(crate) fn intern(
+        &mut self,
+        conn: &Connection,
+        (queue, kind): (&str, &str),
+        space: Option<&str>,
+    ) -> Res<(Lane, bool)> {
+        if let Some(lane) = self.find((queue, kind), space) {
             return Ok((lane.clone(), false));
         }
         conn.prepare_cached(INSERT_QUEUE)?.execute([queue])?;
         conn.prepare_cached(INSERT_TYPE)?.execute([kind])?;
-        let id = LaneId(conn.prepare_cached(INSERT_LANE)?.insert([queue, kind])?);
-        Ok((self.remember(id, queue, kind), true))
+        let id =
+            LaneId(conn.prepare_cached(INSERT_LANE)?.insert([queue, kind, space.unwrap_or_default()])?);
+        Ok((self.remember(id, (queue, kind), space), true))
     }
 
     /// A special lane. What had to be made for it comes on top of `made`.
@@ -150,8 +186,8 @@ impl Lanes {
         name: &SpecialName<'_>,
         made: &mut Vec<Made>,
     ) -> Res<Lane> {
-        let SpecialName { queue, kind, special } = name;
-        let (class, is_fresh) = self.intern(conn, queue, kind)?;
+        let SpecialName { queue, kind, space, special } = *name;
+        let (class, is_fresh) = self.intern(conn, (queue, kind), space)?;
         made.extend(is_fresh.then_some(Made::Lane(class.id)));
         if let Some(known) = self.find_special(class.id, special) {
             return Ok(known.clone());
@@ -225,8 +261,16 @@ impl Lanes {
                     self.lowest = self.lowest.max(id.0 + 1);
                     return;
                 }
-                if let Some(kinds) = self.by_queue.get_mut(&lane.queue) {
-                    kinds.remove(&lane.kind);
+                let alike = self.by_queue.get_mut(&lane.queue).and_then(|kinds| kinds.get_mut(&lane.kind));
+                match (alike, &lane.space) {
+                    (Some(alike), None) => alike.outside = None,
+                    (Some(alike), Some(space)) => {
+                        alike.within.remove(space);
+                    }
+                    (None, _) => {}
+                }
+                if let Some(lanes) = lane.space.as_ref().and_then(|space| self.by_space.get_mut(space)) {
+                    lanes.remove(&id);
                 }
                 if let Some(lanes) = self.by_kind.get_mut(&lane.kind) {
                     lanes.remove(&id);
@@ -236,12 +280,23 @@ impl Lanes {
         }
     }
 
-    fn remember(&mut self, id: LaneId, queue: &str, kind: &str) -> Lane {
+    fn remember(&mut self, id: LaneId, (queue, kind): (&str, &str), space: Option<&str>) -> Lane {
         let queue =
             self.by_queue.get_key_value(queue).map_or_else(|| queue.into(), |(name, _)| Arc::clone(name));
         let kind = self.by_kind.get_key_value(kind).map_or_else(|| kind.into(), |(name, _)| Arc::clone(name));
-        let lane = Lane { id, class: id, queue: Arc::clone(&queue), kind: Arc::clone(&kind), special: None };
-        self.by_queue.entry(queue).or_default().insert(Arc::clone(&kind), id);
+        let space = space.map(|space| {
+            self.by_space.get_key_value(space).map_or_else(|| space.into(), |(name, _)| Arc::clone(name))
+        });
+        let names = (Arc::clone(&queue), Arc::clone(&kind));
+        let lane = Lane { id, class: id, queue: names.0, kind: names.1, space: space.clone(), special: None };
+        let alike = self.by_queue.entry(queue).or_default().entry(Arc::clone(&kind)).or_default();
+        match space {
+            None => alike.outside = Some(id),
+            Some(space) => {
+                alike.within.insert(Arc::clone(&space), id);
+                self.by_space.entry(space).or_default().insert(id);
+            }
+        }
         self.by_kind.entry(kind).or_default().insert(id);
         self.by_id.insert(id, lane.clone());
         self.newest = self.newest.max(id.0);

@@ -36,6 +36,7 @@ pub(crate) const ALL: &[Migration] = &[
     Migration { name: "0012_effects", sql: include_str!("../migrations/0012_effects.sql") },
     Migration { name: "0013_alerts", sql: include_str!("../migrations/0013_alerts.sql") },
     Migration { name: "0014_token_rate", sql: include_str!("../migrations/0014_token_rate.sql") },
+    Migration { name: "0015_spaces", sql: include_str!("../migrations/0015_spaces.sql") },
 ];
 
 const TABLE: &str = "CREATE TABLE IF NOT EXISTS migration (version INTEGER PRIMARY KEY, name TEXT NOT NULL, \

@@ -9,10 +9,10 @@ use tagwerk_engine::row::{TokenHash, TokenRow};
 use crate::cells::Cells;
 use crate::error::{Fail, Res, is_duplicate};
 
-const SELECT: &str = "SELECT name, scopes, queues, types, ceiling, expires, created, last_used, hash, rate_count, rate_per_ms FROM token \
+const SELECT: &str = "SELECT name, scopes, queues, types, ceiling, expires, created, last_used, hash, rate_count, rate_per_ms, space FROM token \
      ORDER BY name";
-const INSERT: &str = "INSERT INTO token (name, hash, scopes, queues, types, ceiling, expires, created, rate_count, rate_per_ms) \
-     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
+const INSERT: &str = "INSERT INTO token (name, hash, scopes, queues, types, ceiling, expires, created, rate_count, rate_per_ms, space) \
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
 const DELETE: &str = "DELETE FROM token WHERE name = ?1";
 const TOUCH: &str = "UPDATE token SET last_used = max(coalesce(last_used, ?2), ?2) WHERE name = ?1";
 
@@ -47,7 +47,7 @@ fn decode(cells: Cells<'_>, hash: [u8; 32]) -> Res<TokenRow> {
     Ok(TokenRow {
         rate,
         scopes: scopes.ok_or_else(|| damaged("scopes"))?,
-        reach: Reach { queues: patterns(2)?, types: patterns(3)?, ceiling },
+        reach: Reach { queues: patterns(2)?, types: patterns(3)?, ceiling, space: cells.maybe_string(11)? },
         expires_at: cells.maybe_time(5)?,
         created_at: cells.time(6)?,
         last_used_at: cells.maybe_time(7)?,
@@ -71,6 +71,7 @@ pub(crate) fn insert(conn: &Connection, token: &TokenRow) -> Res<bool> {
         token.created_at.as_millis(),
         token.rate.map(|rate| rate.count),
         token.rate.map(|rate| rate.per_ms),
+        token.reach.space,
     ]);
     match inserted {
         Ok(_) => Ok(true),

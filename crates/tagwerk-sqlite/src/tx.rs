@@ -60,11 +60,11 @@ impl Drop for SqliteTx<'_> {
 }
 
 impl Tx for SqliteTx<'_> {
-    fn intern(&mut self, names: &[(&str, &str)]) -> StoreResult<Vec<Lane>> {
+    fn intern_in(&mut self, space: Option<&str>, names: &[(&str, &str)]) -> StoreResult<Vec<Lane>> {
         let writer = &mut *self.writer;
         let mut lanes = Vec::with_capacity(names.len());
-        for (queue, kind) in names {
-            let (lane, is_fresh) = writer.lanes.intern(&writer.conn, queue, kind)?;
+        for names in names {
+            let (lane, is_fresh) = writer.lanes.intern(&writer.conn, *names, space)?;
             if is_fresh {
                 writer.has_written = true;
                 writer.fresh.push(Made::Lane(lane.id));

@@ -325,7 +325,10 @@ mod tests {
         tally.add(Counter::Enqueued, 2);
         tally.add(Counter::Pending, 2);
         let id = LaneId(id);
-        (Lane { id, class: id, queue: "default".into(), kind: kind.into(), special: None }, tally)
+        (
+            Lane { id, class: id, queue: "default".into(), kind: kind.into(), space: None, special: None },
+            tally,
+        )
     }
 
     fn scrape(ledger: Vec<(Lane, Tally)>) -> Scrape {

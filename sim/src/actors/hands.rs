@@ -74,7 +74,7 @@ impl Hands {
         }
         Claim {
             worker: self.worker.clone(),
-            filter: Filter { queues, types: some(chance, "t", plan.types) },
+            filter: Filter { queues, types: some(chance, "t", plan.types), space: None },
             max_jobs: ask.max_jobs,
             lease_ms: chance.percent(50).then(|| *chance.pick(&[1_000, 3_000, 10_000])),
             handles_verify: self.knows_doubt,

@@ -113,8 +113,8 @@ impl AlertTx for WitnessTx<'_> {
 }
 
 impl Tx for WitnessTx<'_> {
-    fn intern(&mut self, names: &[(&str, &str)]) -> StoreResult<Vec<Lane>> {
-        self.pass(|tx| tx.intern(names))
+    fn intern_in(&mut self, space: Option<&str>, names: &[(&str, &str)]) -> StoreResult<Vec<Lane>> {
+        self.pass(|tx| tx.intern_in(space, names))
     }
 
     fn intern_special(&mut self, names: &[SpecialName<'_>]) -> StoreResult<Vec<Lane>> {

@@ -117,6 +117,7 @@ members!(JobSummary {
     blocks: "blocks",
     limits: "limits",
     fair_key: "fair_key",
+    space: "space",
     owner: "owner",
     error: "error",
     failure: "failure",

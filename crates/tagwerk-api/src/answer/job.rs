@@ -103,6 +103,8 @@ pub struct JobSummary {
     pub limits: Vec<String>,
     /// The key under which it takes turns with other jobs of its queue.
     pub fair_key: Option<String>,
+    /// The space of the token that it was made with; jobs and keys of one are not there for another.
+    pub space: Option<String>,
     /// Whom to ask, from the type's settings.
     pub owner: Option<String>,
     /// Last error text; kept through a requeue and after completion.
@@ -474,30 +476,6 @@ impl<'de> Deserialize<'de> for Deleted {
     }
 }
 
-/// A page of `GET /jobs`, ascending by id.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct JobsPage {
-    /// The jobs.
-    pub jobs: Vec<JobSummary>,
-    /// Rows of this page that cannot be read; empty unless the file was damaged.
-    pub damaged: Vec<DamagedJob>,
-    /// What to give as `after` for the next page; `null` at the end. A page looks at a bounded number of rows, so with a filter
-    /// it may be short or empty while there is a next one.
-    pub next: Option<String>,
-}
-
-/// A page of `GET /review`: failed jobs, ascending by id.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
-pub struct ReviewPage {
-    /// The jobs.
-    pub jobs: Vec<JobSummary>,
-    /// Rows of this page that cannot be read; empty unless the file was damaged.
-    pub damaged: Vec<DamagedJob>,
-    /// What to give as `after` for the next page; `null` at the end. A page looks at a bounded number of rows, so with a filter
-    /// it may be short or empty while there is a next one.
-    pub next: Option<String>,
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -510,7 +488,7 @@ mod tests {
         "on_unknown":"verify","idempotency_key":null,"idempotency_scope":null,"idempotency_ttl_seconds":null,
         "on_duplicate":null,"on_mismatch":null,"supersede":false,"subject":{"kind":"order","id":"7","version":null},
         "correlation_id":null,"traceparent":null,"ordering_key":"o","on_head_failure":"skip","blocked_by":7,
-        "blocks":null,"limits":["crm:t"],"fair_key":"t","owner":null,"error":null,"failure":null,"worker_id":"w",
+        "blocks":null,"limits":["crm:t"],"fair_key":"t","space":null,"owner":null,"error":null,"failure":null,"worker_id":"w",
         "claimed_at":"2026-07-01T12:00:00.001Z","lease_expires_at":"2026-07-01T12:05:00.001Z","verify":false,
         "effects_in_doubt":[],"cancel_requested":false,"superseded_by":null,"progress":null,"created_at":"2026-07-01T12:00:00.000Z",
         "updated_at":"2026-07-01T12:00:00.001Z","finished_at":null"#;

@@ -92,6 +92,7 @@ fn summary() -> JobSummary {
         blocks: None,
         limits: vec!["crm:tenant-42".to_owned()],
         fair_key: Some("tenant-42".to_owned()),
+        space: None,
         owner: Some("billing team".to_owned()),
         error: None,
         failure: None,

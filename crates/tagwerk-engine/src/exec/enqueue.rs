@@ -1,7 +1,9 @@
 //! Accepting jobs. A key is judged against the job that has it; a UNIQUE constraint in the store backs the judgement.
 
 mod held;
+mod space;
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use tagwerk_core::access::Reach;
@@ -14,11 +16,12 @@ use crate::command::{BulkMode, Enqueue, EnqueueJob, Enqueued, MaxAge, Refusal, S
 use crate::exec::admit::{self, Admission};
 use crate::exec::defaults::{self, queue_of};
 use crate::exec::supersede;
-use crate::row::{Detail, JobRow, KeyRow, KeyWrite, Lane, Note, Ordering, TypeSettings};
+use crate::row::{Detail, JobRow, KeyRow, KeyWrite, Lane, Note, Ordering, TypeSettings, in_space};
 use crate::settings::UnknownLimits;
 use crate::store::{SpecialName, StoreError, StoreResult};
 use crate::tokens::Fields;
 use crate::work::{View, Work};
+use space::space_of;
 
 type Item = Result<Enqueued, Refusal>;
 
@@ -93,20 +96,22 @@ pub(crate) fn enqueue(work: &mut Work<'_>, request: &Enqueue) -> StoreResult<Vec
             })
             .collect());
     }
-    execute(work, request, verdicts)
+    execute(work, (request, Source::Producer), verdicts)
 }
 
 /// Judges what is to become of each job. Nothing is changed.
 pub(super) fn verdicts(work: &mut Work<'_>, asked: (&Enqueue, Source)) -> StoreResult<Vec<Verdict>> {
     let (request, source) = asked;
-    let keys: Vec<&str> = request.jobs.iter().filter_map(|job| job.key.as_deref()).collect();
-    work.load_keys(&keys)?;
+    let space = space_of(work, asked);
+    let keys = request.jobs.iter().filter_map(|job| job.key.as_deref());
+    let keys: Vec<Cow<'_, str>> = keys.map(|key| in_space(space.as_deref(), key)).collect();
+    work.load_keys(&keys.iter().map(AsRef::as_ref).collect::<Vec<_>>())?;
     let mut created_here: HashMap<&str, usize> = HashMap::new();
     let mut admitted = Admitted::default();
     let mut verdicts = Vec::with_capacity(request.jobs.len());
     let mut admission = Admission::default();
     for (index, job) in request.jobs.iter().enumerate() {
-        let mut verdict = judge(work, asked, (job, &created_here))?;
+        let mut verdict = judge(work, asked, (job, &created_here, space.as_deref()))?;
         if verdict.stores()
             && let Some(refusal) = admission.refusal(work.env, job)
         {
@@ -128,9 +133,9 @@ pub(super) fn verdicts(work: &mut Work<'_>, asked: (&Enqueue, Source)) -> StoreR
 fn judge(
     work: &mut Work<'_>,
     asked: (&Enqueue, Source),
-    item: (&EnqueueJob, &HashMap<&str, usize>),
+    item: (&EnqueueJob, &HashMap<&str, usize>, Option<&str>),
 ) -> StoreResult<Verdict> {
-    let ((request, source), (job, created_here)) = (asked, item);
+    let ((request, source), (job, created_here, space)) = (asked, item);
     let is_strict = source == Source::Producer;
     if let Some(reach) = &request.reach
         && let Some(refusal) = admit::out_of_reach(work.env, job, reach)
@@ -152,7 +157,7 @@ fn judge(
             _ => Verdict::Repeats { index, relation: beside(work, request, (index, (job, differs))) },
         });
     }
-    let Some(row) = work.key(key)? else { return Ok(Verdict::Create) };
+    let Some(row) = work.key(&in_space(space, key))? else { return Ok(Verdict::Create) };
     if row.tombstone.is_none() && work.is_damaged(row.owner)? {
         return Ok(Verdict::Refused(Refusal::JobDamaged(row.owner)));
     }
@@ -188,7 +193,9 @@ fn judge(
 fn hidden(work: &Work<'_>, (key, differs): (&KeyRow, bool), reach: &Reach) -> bool {
     match &key.tombstone {
         Some(tombstone) => !reach.types.fits(&tombstone.kind) || (differs && !reach.queues.is_all()),
-        None => work.row(key.owner).is_none_or(|row| !reach.covers(&row.lane.queue, &row.lane.kind)),
+        None => work.row(key.owner).is_none_or(|JobRow { lane, .. }| {
+            !reach.covers((&lane.queue, &lane.kind), lane.space.as_deref())
+        }),
     }
 }
 
@@ -244,9 +251,10 @@ fn impossible(job: &EnqueueJob, now: Timestamp) -> Option<Refusal> {
 
 pub(super) fn execute(
     work: &mut Work<'_>,
-    request: &Enqueue,
+    asked: (&Enqueue, Source),
     verdicts: Vec<Verdict>,
 ) -> StoreResult<Vec<Item>> {
+    let (request, space) = (asked.0, space_of(work, asked));
     let new: Vec<&EnqueueJob> = request
         .jobs
         .iter()
@@ -255,7 +263,7 @@ pub(super) fn execute(
         .map(|(job, _)| job)
         .collect();
     let view = View::of(request.jobs.len());
-    let mut created = create(work, &new)?.into_iter();
+    let mut created = create(work, &new, space.as_deref())?.into_iter();
     let mut ids: Vec<Option<JobId>> = Vec::with_capacity(verdicts.len());
     let mut items = Vec::with_capacity(verdicts.len());
     for (job, verdict) in request.jobs.iter().zip(verdicts) {
@@ -302,7 +310,7 @@ fn named(work: &mut Work<'_>, refusal: Refusal, at: (&[Option<JobId>], View)) ->
 }
 
 /// Creates jobs with consecutive ids.
-fn create(work: &mut Work<'_>, jobs: &[&EnqueueJob]) -> StoreResult<Vec<JobId>> {
+fn create(work: &mut Work<'_>, jobs: &[&EnqueueJob], space: Option<&str>) -> StoreResult<Vec<JobId>> {
     if jobs.is_empty() {
         return Ok(Vec::new());
     }
@@ -311,25 +319,28 @@ fn create(work: &mut Work<'_>, jobs: &[&EnqueueJob]) -> StoreResult<Vec<JobId>> 
     let settings: Vec<&TypeSettings> = jobs.iter().map(|job| types.get(&job.kind).unwrap_or(&none)).collect();
     let names: Vec<(&str, &str)> =
         jobs.iter().zip(&settings).map(|(job, set)| (queue_of(job, set), &*job.kind)).collect();
-    let lanes = lanes_of(work, (jobs, &settings), &names)?;
+    let lanes = lanes_of(work, (jobs, &settings), (&names, space))?;
     work.note_lanes(&lanes);
     let first = work.tx.next_ids(jobs.len())?;
-    let orderings: Vec<Option<Box<Ordering>>> =
+    let mut orderings: Vec<Option<Box<Ordering>>> =
         jobs.iter().zip(&settings).map(|(job, set)| defaults::ordering_of(job, set)).collect();
+    space::keep_apart(&mut orderings, space);
     work.load_orders(orderings.iter().filter_map(Option::as_deref))?;
     let mut ids = Vec::with_capacity(jobs.len());
     let given = jobs.iter().zip(settings).zip(lanes).zip(orderings);
     for (offset, (((job, set), lane), ordering)) in (0..).zip(given) {
         let id = JobId(first.0 + offset);
         let fingerprint = job.key.as_ref().map(|_| fingerprint(job));
-        if let Some((key, fingerprint)) = job.key.as_deref().zip(fingerprint) {
+        let key = job.key.as_deref().map(|key| in_space(space, key));
+        if let Some((key, fingerprint)) = key.as_deref().zip(fingerprint) {
             take_key(work, key_row(work, (job, set), (key, id, fingerprint)))?;
         }
         let mut row = new_row(work, (job, set), (id, lane));
         if let Some(ordering) = &ordering {
             row.order = Some(Box::new(work.line_up(ordering)));
         }
-        work.create(row, detail_of(job, fingerprint, ordering));
+        let detail = Detail { key: key.map(Cow::into_owned), ..detail_of(job, fingerprint, ordering) };
+        work.create(row, detail);
         ids.push(id);
     }
     supersede::judge(work, jobs.iter().copied().zip(ids.iter().copied()))?;
@@ -340,16 +351,16 @@ fn create(work: &mut Work<'_>, jobs: &[&EnqueueJob]) -> StoreResult<Vec<JobId>> 
 fn lanes_of(
     work: &mut Work<'_>,
     (jobs, settings): (&[&EnqueueJob], &[&TypeSettings]),
-    names: &[(&str, &str)],
+    (names, space): (&[(&str, &str)], Option<&str>),
 ) -> StoreResult<Vec<Lane>> {
-    let mut lanes = work.tx.intern(names)?;
+    let mut lanes = work.tx.intern_in(space, names)?;
     if jobs.iter().zip(settings).all(|(job, set)| defaults::is_plain(job, set)) {
         return Ok(lanes);
     }
     for ((lane, (job, set)), (queue, kind)) in lanes.iter_mut().zip(jobs.iter().zip(settings)).zip(names) {
         if let Some(special) = &defaults::special_of(job, set) {
             work.make_limits(&special.limits)?;
-            let name = SpecialName { queue, kind, special };
+            let name = SpecialName { queue, kind, space, special };
             if let Some(special) = work.tx.intern_special(&[name])?.pop() {
                 *lane = special;
             }
@@ -449,13 +460,14 @@ pub(crate) fn payload_of(job: &EnqueueJob) -> &str {
     job.payload.as_deref().unwrap_or(limits::PAYLOAD_DEFAULT)
 }
 
+/// What is kept as it was sent.
 fn detail_of(job: &EnqueueJob, fingerprint: Option<[u8; 16]>, ordering: Option<Box<Ordering>>) -> Detail {
     Detail {
         payload: payload_of(job).to_owned(),
         subject: job.subject.clone(),
         correlation_id: job.correlation_id.clone(),
         traceparent: job.traceparent.clone(),
-        key: job.key.clone(),
+        key: None,
         fingerprint,
         scope: job.scope,
         ttl_ms: job.ttl_ms,

@@ -10,6 +10,7 @@ use crate::work::Work;
 /// What is to become of them.
 pub(super) struct Plan<'c> {
     request: &'c Enqueue,
+    source: Source,
     verdicts: Vec<Verdict>,
 }
 
@@ -20,19 +21,20 @@ pub(super) fn judge<'c>(
     follow_ups: &'c FollowUps,
 ) -> StoreResult<Result<Plan<'c>, Refusal>> {
     let request = &follow_ups.enqueue;
-    let verdicts = enqueue::verdicts(work, (request, Source::Completed(completed)))?;
+    let source = Source::Completed(completed);
+    let verdicts = enqueue::verdicts(work, (request, source))?;
     for (index, verdict) in verdicts.iter().enumerate() {
         if let Verdict::Refused(refusal) = verdict {
             return Ok(Err(Refusal::FollowUp { index, refusal: Box::new(refusal.clone()) }));
         }
     }
-    Ok(Ok(Plan { request, verdicts }))
+    Ok(Ok(Plan { request, source, verdicts }))
 }
 
 /// Creates them.
 pub(super) fn create(work: &mut Work<'_>, plan: Plan<'_>) -> StoreResult<Vec<FollowedUp>> {
-    let Plan { request, verdicts } = plan;
-    let items = enqueue::execute(work, request, verdicts)?;
+    let Plan { request, source, verdicts } = plan;
+    let items = enqueue::execute(work, (request, source), verdicts)?;
     let followed_up = |item: Result<Enqueued, Refusal>| match item {
         Ok(Enqueued::Created(job)) => Ok(FollowedUp { id: job.row.job.id, created: true }),
         Ok(Enqueued::Existing { job, .. }) => Ok(FollowedUp { id: job.row.job.id, created: false }),

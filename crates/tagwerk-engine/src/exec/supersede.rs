@@ -11,7 +11,7 @@ use tagwerk_core::supersede::{Standing, standing};
 use tagwerk_core::{Event, JobId, Status, limits};
 
 use crate::command::EnqueueJob;
-use crate::row::{JobRow, Subject, VersionWrite, Versioned};
+use crate::row::{JobRow, Lane, Subject, VersionWrite, Versioned, in_space};
 use crate::store::{StoreError, StoreResult};
 use crate::work::Work;
 
@@ -23,7 +23,7 @@ pub(crate) fn judge<'j>(
     let new: Vec<(Versioned, i64, JobId)> = created
         .filter(|(job, _)| job.supersede)
         .filter_map(|(job, id)| {
-            let (of, version) = versioned(&job.kind, job.subject.as_ref()?)?;
+            let (of, version) = versioned(&work.row(id)?.lane, job.subject.as_ref()?)?;
             Some((of, version, id))
         })
         .collect();
@@ -39,10 +39,10 @@ pub(crate) fn judge<'j>(
 
 /// A retry by force makes a superseded job one like any other, so the next higher version must find it.
 pub(crate) fn reopen(work: &mut Work<'_>, id: JobId) -> StoreResult<()> {
-    let kind = work.row(id).map(|row| row.lane.kind.to_string()).unwrap_or_default();
+    let Some(lane) = work.row(id).map(|row| row.lane.clone()) else { return Ok(()) };
     let detail = work.detail(id)?;
     let Some((of, _)) =
-        detail.subject.as_ref().filter(|_| detail.supersede).and_then(|subject| versioned(&kind, subject))
+        detail.subject.as_ref().filter(|_| detail.supersede).and_then(|subject| versioned(&lane, subject))
     else {
         return Ok(());
     };
@@ -53,9 +53,11 @@ pub(crate) fn reopen(work: &mut Work<'_>, id: JobId) -> StoreResult<()> {
     Ok(())
 }
 
-fn versioned(kind: &str, subject: &Subject) -> Option<(Versioned, i64)> {
-    let (subject_kind, subject_id) = (subject.kind.clone(), subject.id.clone());
-    Some((Versioned { kind: kind.to_owned(), subject_kind, subject_id }, subject.version?))
+/// What another space calls the same is another object.
+fn versioned(lane: &Lane, subject: &Subject) -> Option<(Versioned, i64)> {
+    let subject_id = in_space(lane.space.as_deref(), &subject.id).into_owned();
+    let (kind, subject_kind) = (lane.kind.to_string(), subject.kind.clone());
+    Some((Versioned { kind, subject_kind, subject_id }, subject.version?))
 }
 
 fn place(work: &mut Work<'_>, of: Versioned, job: (i64, JobId)) -> StoreResult<()> {

@@ -33,6 +33,7 @@ pub mod retention;
 pub mod rows;
 pub mod settings;
 pub mod snapshots;
+pub mod spaces;
 pub mod time;
 pub mod turns;
 pub mod versions;
@@ -196,6 +197,13 @@ macro_rules! conformance_tests {
                 a_held_limit_can_be_opened,
                 a_held_limit_is_closed_until_then,
                 a_limit_held_as_a_whole_holds_its_partitions,
+            }
+            spaces {
+                a_space_has_lanes_of_its_own,
+                a_lane_of_a_space_that_rolls_back_is_forgotten,
+                a_claim_takes_from_its_space_only,
+                limits_and_fair_keys_are_within_a_space,
+                rows_of_spaces_are_counted_apart,
             }
             time {
                 the_next_due_time_is_exact,

@@ -69,7 +69,7 @@ fn in_queue(queue: &str) -> EnqueueJob {
 }
 
 fn of(queue: &str) -> Claim {
-    let filter = Filter { queues: Some(vec![queue.to_owned()]), types: None };
+    let filter = Filter { queues: Some(vec![queue.to_owned()]), types: None, space: None };
     Claim { filter, ..claim("w") }
 }
 

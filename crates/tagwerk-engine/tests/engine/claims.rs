@@ -34,7 +34,7 @@ fn priority_then_due_then_id_and_filters_choose() {
     let high =
         rig.create(EnqueueJob { priority: Priority::from_value(20), queue: Some("q".into()), ..job("b") });
     rig.advance(10);
-    let only = |queue: &str| Filter { queues: Some(vec![queue.into()]), types: None };
+    let only = |queue: &str| Filter { queues: Some(vec![queue.into()]), types: None, space: None };
     assert_eq!(ids(&rig.claim(Claim { filter: only("other"), ..many("w", 9) })), Vec::<i64>::new());
     assert_eq!(ids(&rig.claim(many("w", 9))), [high.0, first.0, late.0, low.0]);
     assert_eq!(rig.tally().get(Counter::Claims), 4);
@@ -178,6 +178,7 @@ fn a_job_wakes_a_claim_that_it_fits_even_behind_others_that_wait_for_another() {
     let types = |kinds: &[&str]| Filter {
         queues: None,
         types: Some(kinds.iter().map(|kind| (*kind).to_owned()).collect()),
+        space: None,
     };
     let mut wait = |worker: &str, kinds| rig.park(Claim { filter: types(kinds), ..waiting(worker, 60_000) });
     let answers = [wait("p1", &["a"]), wait("p2", &["a"]), wait("p3", &["b"])];
@@ -212,7 +213,7 @@ fn more_waiting_claims_than_a_batch_serves_are_served_by_the_next_at_once() {
 #[test]
 fn a_waiting_claim_of_another_type_does_not_stand_in_the_way() {
     let mut rig = Rig::new();
-    let types = |kind: &str| Filter { queues: None, types: Some(vec![kind.into()]) };
+    let types = |kind: &str| Filter { queues: None, types: Some(vec![kind.into()]), space: None };
     let other = rig.park(Claim { filter: types("x"), ..waiting("a", 60_000) });
     let fits = rig.park(Claim { filter: types("t"), ..waiting("b", 60_000) });
     rig.create(job("t"));

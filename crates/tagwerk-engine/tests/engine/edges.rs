@@ -192,7 +192,7 @@ fn is_served_soon(rig: &mut Rig, id: JobId, waits: &Answer<ClaimAnswer>) {
 #[test]
 fn what_a_replay_brings_back_wakes_waiting_claims() {
     let (mut rig, id, first, waits) = lost_behind_a_thousand();
-    let nothing = Filter { queues: None, types: Some(vec!["nothing".into()]) };
+    let nothing = Filter { queues: None, types: Some(vec!["nothing".into()]), space: None };
     let got = rig.claim(Claim { filter: nothing, ..first });
     assert!(got.jobs.is_empty(), "the lease that it repeats is over");
     is_served_soon(&mut rig, id, &waits);
@@ -240,10 +240,13 @@ fn made_up_queue_names_do_not_hide_the_claims_of_a_real_queue() {
     let mut rig = Rig::new();
     for n in 0..100 {
         let queues = (0..100).map(|k| format!("made-up-{n}-{k}")).collect();
-        rig.claim(Claim { filter: Filter { queues: Some(queues), types: None }, ..claim("w") });
+        rig.claim(Claim { filter: Filter { queues: Some(queues), types: None, space: None }, ..claim("w") });
     }
     rig.advance(2_000);
-    rig.claim(Claim { filter: Filter { queues: Some(vec!["real".into()]), types: None }, ..claim("w") });
+    rig.claim(Claim {
+        filter: Filter { queues: Some(vec!["real".into()]), types: None, space: None },
+        ..claim("w")
+    });
     assert!(
         rig.shared.vitals().registry.last_claim("real").is_some(),
         "explain says no_worker although one asks all the time"

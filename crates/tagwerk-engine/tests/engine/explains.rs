@@ -143,7 +143,7 @@ fn nobody_who_would_take_it_is_a_reason() {
     let only = |queues: &[&str], types: &[&str]| {
         let names =
             |names: &[&str]| (!names.is_empty()).then(|| names.iter().map(ToString::to_string).collect());
-        Filter { queues: names(queues), types: names(types) }
+        Filter { queues: names(queues), types: names(types), space: None }
     };
     for (worker, filter) in [("a", only(&["mail"], &[])), ("b", only(&["default"], &["u"]))] {
         assert!(rig.claim(tagwerk_engine::command::Claim { filter, ..claim(worker) }).jobs.is_empty());

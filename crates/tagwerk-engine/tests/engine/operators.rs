@@ -147,7 +147,7 @@ fn f021_liveness_belongs_to_the_lease_not_to_the_workers_name() {
     rig.take("w1");
     for _ in 0..7 {
         let id = rig.create(EnqueueJob { queue: Some("b".into()), ..job("t") });
-        let only = Filter { queues: Some(vec!["b".into()]), types: None };
+        let only = Filter { queues: Some(vec!["b".into()]), types: None, space: None };
         let held =
             rig.claim(tagwerk_engine::command::Claim { filter: only, ..crate::rig::claim("w1") }).jobs.pop();
         assert_eq!(held.as_ref().map(|held| held.job.row.job.id), Some(id));

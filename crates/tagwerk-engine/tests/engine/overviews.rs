@@ -41,7 +41,7 @@ fn filled() -> Rig {
     rig.create(EnqueueJob { start: Start::AfterMs(60_000), ..in_queue("t", "a") });
     rig.create(in_queue("u", "b"));
     rig.create(in_queue("u", "b"));
-    let filter = Filter { queues: Some(vec!["b".to_owned()]), types: None };
+    let filter = Filter { queues: Some(vec!["b".to_owned()]), types: None, space: None };
     assert_eq!(rig.claim(Claim { filter, agent: Some("sdk/1".to_owned()), ..claim("second") }).jobs.len(), 1);
     put(&mut rig, "v");
     rig
@@ -73,7 +73,7 @@ fn queues_are_listed_with_their_own_counts() {
 #[test]
 fn a_queue_that_was_only_asked_for_is_listed() {
     let mut rig = Rig::new();
-    let filter = Filter { queues: Some(vec!["empty".to_owned()]), types: None };
+    let filter = Filter { queues: Some(vec!["empty".to_owned()]), types: None, space: None };
     rig.claim(Claim { filter, ..claim("w") });
     let start = rig.now();
     rig.advance(2_000);

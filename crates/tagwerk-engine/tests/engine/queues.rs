@@ -144,7 +144,7 @@ fn f046_resume_serves_waiting_claims_in_its_own_batch() {
     let mut rig = Rig::new();
     pause(&mut rig, "deploy");
     let ids: Vec<JobId> = (0..100).map(|_| rig.create(job("t"))).collect();
-    let other = Filter { queues: Some(vec!["other".into()]), types: None };
+    let other = Filter { queues: Some(vec!["other".into()]), types: None, space: None };
     let not_concerned = rig.park(Claim { filter: other, ..waiting("x") });
     let waits: Vec<_> = (0..100).map(|n| rig.park(waiting(&format!("w{n}")))).collect();
     assert!(waits.iter().all(|wait| wait.try_recv().is_err()));

@@ -29,7 +29,7 @@ impl Responder<Result<ClaimAnswer, EngineError>> for Counted {
 
 fn waits_for(worker: &str, kind: Option<&str>) -> Claim {
     let types = kind.map(|kind| vec![kind.to_owned()]);
-    Claim { wait_ms: 60_000, filter: Filter { queues: None, types }, ..claim(worker) }
+    Claim { wait_ms: 60_000, filter: Filter { queues: None, types, space: None }, ..claim(worker) }
 }
 
 /// A rig in which many wait for jobs of type `other`, and how often they were looked at since.

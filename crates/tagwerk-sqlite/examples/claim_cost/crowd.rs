@@ -51,7 +51,7 @@ fn add_special(line: &mut Line, drafts: &[Draft], special: Option<&Special>) {
     write(&mut line.store, |tx| {
         let mut jobs = inserts(tx, drafts);
         if let Some(special) = special {
-            let name = SpecialName { queue: &drafts[0].queue, kind: &drafts[0].kind, special };
+            let name = SpecialName { queue: &drafts[0].queue, kind: &drafts[0].kind, special, space: None };
             let special = tx.intern_special(&[name]).expect("a lane").remove(0);
             for insert in &mut jobs {
                 insert.row.lane = special.clone();

@@ -190,7 +190,7 @@ fn add_fair(tx: &mut dyn Tx, drafts: &[Draft], keys: &[Special]) -> Vec<JobRow> 
     let mut jobs = inserts(tx, drafts);
     let name = |(draft, special)| {
         let Draft { queue, kind, .. }: &Draft = draft;
-        SpecialName { queue, kind, special }
+        SpecialName { queue, kind, special, space: None }
     };
     let names: Vec<SpecialName<'_>> = drafts.iter().zip(keys).map(name).collect();
     let lanes = tx.intern_special(&names).expect("lanes");

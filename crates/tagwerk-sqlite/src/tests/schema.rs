@@ -111,6 +111,41 @@ fn reviews_that_were_there_before_alerts_are_marked_as_judged() {
     assert_eq!(crate::alert::marks(&conn).ok(), Some(vec![("charge".to_owned(), 7)]));
 }
 
+/// Lanes that were there before spaces keep their numbers and are in none, and the view of jobs still knows them.
+#[test]
+fn lanes_that_were_there_before_spaces_are_in_none() {
+    let conn = rusqlite::Connection::open_in_memory().expect("a connection");
+    let before = migrate::ALL.iter().position(|step| step.name == "0015_spaces").expect("the step");
+    migrate::run(&conn, &migrate::ALL[..before], Timestamp::EPOCH).expect("the schema before");
+    conn.execute_batch(
+        "INSERT INTO queue (id, name) VALUES (1, 'q'); INSERT INTO type (id, name) VALUES (1, 't'), (2, 'u');
+         INSERT INTO lane (id, queue, type) VALUES (3, 1, 1), (9, 1, 2);
+         INSERT INTO special_lane (id, class, first, second, fair) VALUES (-1, 9, 0, 0, 'f');
+         INSERT INTO job (id, lane, prio, state, due, version, flags, attempt, leases, retry_count, max_retries, lease_losses,
+                          max_lease_losses, release_count, payload_bytes, created, updated)
+         VALUES (1, 3, 10, 0, 0, 1, 0, 0, 0, 0, 3, 0, 4, 0, 2, 0, 0), (2, -1, 10, 0, 0, 1, 0, 0, 0, 0, 3, 0, 4, 0, 2, 0, 0);",
+    )
+    .expect("jobs");
+    migrate::run(&conn, migrate::ALL, Timestamp::EPOCH).expect("the schema of now");
+    let rows = |sql: &str| -> Vec<String> {
+        let mut select = conn.prepare(sql).expect("a statement");
+        let rows = select.query_map([], |row| row.get(0)).expect("a query");
+        rows.collect::<Result<_, _>>().expect("rows")
+    };
+    assert_eq!(
+        rows("SELECT id || ' ' || queue || ' ' || type || ' ' || space || '.' FROM lane ORDER BY id"),
+        ["3 1 1 .", "9 1 2 ."]
+    );
+    assert_eq!(
+        rows("SELECT id || ' ' || queue || ' ' || type FROM tagwerk_jobs ORDER BY id"),
+        ["1 q t", "2 q u"]
+    );
+    conn.execute_batch("INSERT INTO lane (queue, type, space) VALUES (1, 1, 'north'), (1, 1, 'south')")
+        .expect("the same queue and type in two spaces");
+    let twice = conn.execute_batch("INSERT INTO lane (queue, type, space) VALUES (1, 1, 'north')");
+    assert!(twice.is_err(), "once in each space");
+}
+
 /// Jobs of a store with the view of before are shown with what orders and limits them.
 #[test]
 fn the_eighth_step_shows_jobs_that_were_there_before() {

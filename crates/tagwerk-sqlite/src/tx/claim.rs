@@ -111,14 +111,18 @@ fn place(row: &JobRow) -> (i64, (Level, Head)) {
 /// The classes that a filter names, which are the plain lanes; `None` = all.
 fn classes_of(lanes: &Lanes, filter: &Filter) -> Option<Vec<LaneId>> {
     let mut matched: Vec<LaneId> = match (&filter.queues, &filter.types) {
-        (None, None) => return None,
+        (None, None) => lanes.of_space(filter.space.as_ref()?).collect(),
         (Some(queues), Some(kinds)) => {
             let pairs = queues.iter().flat_map(|queue| kinds.iter().map(move |kind| (queue, kind)));
-            pairs.filter_map(|(queue, kind)| lanes.find(queue, kind)).map(|lane| lane.id).collect()
+            pairs.flat_map(|(queue, kind)| lanes.of_both(queue, kind)).collect()
         }
         (Some(queues), None) => queues.iter().flat_map(|queue| lanes.of_queue(queue)).collect(),
         (None, Some(kinds)) => kinds.iter().flat_map(|kind| lanes.of_kind(kind)).collect(),
     };
+    if let Some(space) = &filter.space {
+        let is_here = |id: &LaneId| lanes.get(*id).is_some_and(|lane| lane.space.as_deref() == Some(space));
+        matched.retain(is_here);
+    }
     // A name may be given twice.
     matched.sort_unstable();
     matched.dedup();

@@ -46,7 +46,7 @@ pub(crate) fn job() -> EnqueueJob {
 pub(crate) fn claim(worker: usize, max_jobs: usize) -> Claim {
     Claim {
         worker: format!("worker-{worker}"),
-        filter: Filter { queues: None, types: Some(vec![KIND.to_owned()]) },
+        filter: Filter { queues: None, types: Some(vec![KIND.to_owned()]), space: None },
         max_jobs,
         lease_ms: Some(60_000),
         handles_verify: false,

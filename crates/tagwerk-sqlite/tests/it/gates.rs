@@ -171,7 +171,7 @@ fn add(tx: &mut dyn Tx, of: &Shape, (n, now): (usize, Timestamp)) -> Vec<JobRow>
     limits.sort();
     let special = Special { limits, fair_key: of.key.map(|key| KEYS[key].to_owned()) };
     if special != Special::default() {
-        let name = SpecialName { queue: &draft.queue, kind: &draft.kind, special: &special };
+        let name = SpecialName { queue: &draft.queue, kind: &draft.kind, special: &special, space: None };
         let lane = tx.intern_special(&[name]).expect("a lane").remove(0);
         for job in &mut jobs {
             job.row.lane = lane.clone();
@@ -185,9 +185,9 @@ fn filter_of(n: usize) -> Filter {
     let one = |name: &str| Some(vec![name.to_owned()]);
     match n {
         0 => Filter::default(),
-        1 => Filter { queues: one("q1"), types: None },
-        2 => Filter { queues: None, types: one("t2") },
-        _ => Filter { queues: one("q2"), types: one("t1") },
+        1 => Filter { queues: one("q1"), types: None, space: None },
+        2 => Filter { queues: None, types: one("t2"), space: None },
+        _ => Filter { queues: one("q2"), types: one("t1"), space: None },
     }
 }
 

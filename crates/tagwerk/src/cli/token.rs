@@ -60,6 +60,10 @@ pub(crate) struct Create {
     /// New jobs at most of this priority: a level or a number
     #[arg(long, value_name = "PRIORITY", value_parser = priority)]
     max_priority: Option<Asked>,
+    /// Only in this space: its jobs and idempotency keys are a world of their own. Default: all spaces are seen, and new jobs
+    /// are in none
+    #[arg(long, value_name = "NAME")]
+    space: Option<String>,
     /// At most so many requests, such as 10/s or 600/m; default: what the server's `server.token_rate` says. Reports of workers
     /// about jobs that they hold do not count and are never refused
     #[arg(long, value_name = "COUNT/TIME", value_parser = rate)]
@@ -183,6 +187,9 @@ impl Create {
         let queue = "letters, digits, '.', '_' and '-', beginning with a letter or digit";
         check_patterns("--queue", &self.queues, (is_like_a_queue, queue))?;
         check_patterns("--type", &self.types, (is_like_a_type, "1 to 255 bytes of printable text"))?;
+        if let Some(space) = &self.space {
+            check_space(space)?;
+        }
         let now = SystemClock::new().now();
         let in_ms = self.expires_in.map(|time| now.plus_ms(time.ms()));
         let expires_at = in_ms.or(self.expires_at.map(|at| tagwerk_core::Timestamp::from_millis(at.ms())));
@@ -202,6 +209,7 @@ impl Create {
                 queues: all(self.queues),
                 types: all(self.types),
                 ceiling: self.max_priority.and_then(ceiling),
+                space: self.space,
             },
             rate: self.rate,
             expires_at,
@@ -249,13 +257,25 @@ fn fresh() -> Result<String, Failure> {
     Ok(format!("tw_{}", words.concat()))
 }
 
-fn check_name(name: &str) -> Result<(), Failure> {
+fn is_name(name: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
-    let good = name.len() <= limits::NAME_MAX_BYTES
+    name.len() <= limits::NAME_MAX_BYTES
         && name.bytes().all(is_plain)
         && name.starts_with(|first: char| first.is_ascii_alphanumeric())
-        && name != By::LOCAL;
-    if good {
+}
+
+fn check_space(name: &str) -> Result<(), Failure> {
+    if is_name(name) {
+        return Ok(());
+    }
+    Err(Failure::usage(
+        format!("{name:?} cannot be the name of a space"),
+        format!("take letters, digits, '.', '_' and '-', at most {}", limits::NAME_MAX_BYTES),
+    ))
+}
+
+fn check_name(name: &str) -> Result<(), Failure> {
+    if is_name(name) && name != By::LOCAL {
         return Ok(());
     }
     Err(Failure::usage(
@@ -309,8 +329,18 @@ impl List {
             show::print(&json!({"tokens": tokens}).to_string())?;
             return Ok(Exit::Done);
         }
-        let header =
-            ["NAME", "SCOPES", "QUEUES", "TYPES", "MAX PRIORITY", "RATE", "EXPIRES", "CREATED", "LAST USED"];
+        let header = [
+            "NAME",
+            "SCOPES",
+            "SPACE",
+            "QUEUES",
+            "TYPES",
+            "MAX PRIORITY",
+            "RATE",
+            "EXPIRES",
+            "CREATED",
+            "LAST USED",
+        ];
         show::print(&table(header, tokens.iter().map(row).collect(), "there are no tokens"))?;
         Ok(Exit::Done)
     }
@@ -320,12 +350,13 @@ const fn wire(at: tagwerk_core::Timestamp) -> Time {
     Time::from_ms(at.as_millis())
 }
 
-fn row(token: &TokenRow) -> [String; 9] {
+fn row(token: &TokenRow) -> [String; 10] {
     let patterns =
         |patterns: &Patterns| patterns.list().map_or("all".to_owned(), |list| show::line(&list.join(",")));
     [
         token.name.clone(),
         scopes(token),
+        token.reach.space.clone().unwrap_or_else(|| "-".to_owned()),
         patterns(&token.reach.queues),
         patterns(&token.reach.types),
         token.reach.ceiling.map_or("-".to_owned(), |ceiling| ceiling.value().to_string()),
@@ -340,6 +371,7 @@ fn as_json(token: &TokenRow) -> serde_json::Value {
     json!({
         "name": token.name,
         "scopes": token.scopes.iter().map(|scope| scope.name()).collect::<Vec<_>>(),
+        "space": token.reach.space,
         "queues": token.reach.queues.list(),
         "types": token.reach.types.list(),
         "max_priority": token.reach.ceiling.map(Priority::value),

@@ -109,12 +109,20 @@ impl Rights {
 
     /// Whether jobs of this lane may be seen.
     pub(super) fn see(&self, lane: &Lane) -> bool {
-        self.0.as_ref().is_none_or(|grant| grant.reach.covers(&lane.queue, &lane.kind))
+        self.0
+            .as_ref()
+            .is_none_or(|grant| grant.reach.covers((&lane.queue, &lane.kind), lane.space.as_deref()))
     }
 
-    /// Whether this queue, or with `types` this type, may be seen.
+    /// The space that it is in, if it is in one.
+    pub(super) fn space(&self) -> Option<&str> {
+        self.0.as_ref()?.reach.space.as_deref()
+    }
+
+    /// Whether this queue, or with `types` this type, may be seen. They are the same in all spaces, and so are their figures.
     pub(super) fn see_name(&self, of: fn(&Reach) -> &Patterns, name: &str) -> bool {
-        self.0.as_ref().is_none_or(|grant| of(&grant.reach).fits(name))
+        let may = |grant: &Arc<Grant>| grant.reach.space.is_none() && of(&grant.reach).fits(name);
+        self.0.as_ref().is_none_or(may)
     }
 
     /// A job as it may be shown.
@@ -143,6 +151,7 @@ impl Rights {
     pub(super) fn claim(&self, mut claim: Claim) -> Result<Claim, Refused> {
         let Some(grant) = &self.0 else { return Ok(claim) };
         claim.worker = self.worker(claim.worker);
+        claim.filter.space.clone_from(&grant.reach.space);
         claim.filter.queues = named("queues", &grant.reach.queues, claim.filter.queues)?;
         claim.filter.types = named("types", &grant.reach.types, claim.filter.types)?;
         Ok(claim)

@@ -65,7 +65,7 @@ pub(super) fn new_job(job: door::NewJob) -> EnqueueJob {
 pub(super) fn claim(claim: door::Claim, agent: Option<String>) -> Claim {
     Claim {
         worker: claim.worker_id,
-        filter: Filter { queues: claim.queues, types: claim.types },
+        filter: Filter { queues: claim.queues, types: claim.types, space: None },
         // At most a thousand, so it fits on every machine.
         max_jobs: usize::try_from(claim.max_jobs).unwrap_or(usize::MAX),
         lease_ms: claim.lease_ms,

@@ -17,7 +17,7 @@ use tagwerk_core::access::Scope;
 use tagwerk_core::{JobId, limits};
 use tagwerk_engine::command::{BulkMode, Enqueue, EnqueueJob, Enqueued, Refusal};
 use tagwerk_engine::query::{self, Place};
-use tagwerk_engine::row::{FullJob, JobRow};
+use tagwerk_engine::row::{FullJob, JobRow, in_space};
 use tagwerk_engine::store::{ListQuery, Listed, Listing, Read, StoreResult};
 
 use super::access::Rights;
@@ -189,7 +189,8 @@ fn entry_of(
 
 /// `GET /jobs`
 pub(super) async fn list(State(app): Shared, rights: Rights, Query(query): Query) -> Answer {
-    let query = list_query(app.door.jobs_query(&query)?);
+    let mut query = list_query(app.door.jobs_query(&query)?);
+    query.key = query.key.map(|key| in_space(rights.space(), &key).into_owned());
     let (rows, places, next) = app
         .read(move |read| {
             let page = read.list(&query)?;

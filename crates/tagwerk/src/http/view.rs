@@ -15,7 +15,7 @@ use tagwerk_core::limits::check::cut_text;
 use tagwerk_core::{Drain, JobId, Pause, Priority, QueueSettings, RetryOverrides, Timestamp, limits};
 use tagwerk_engine::command::{self, ClaimAnswer, Claimed, Enqueued};
 use tagwerk_engine::query::Place;
-use tagwerk_engine::row::{self, FullJob};
+use tagwerk_engine::row::{self, FullJob, without_space};
 
 use super::access::Rights;
 use super::owners::Owners;
@@ -79,7 +79,7 @@ fn whole_summary(full: &FullJob, owner: Option<String>) -> JobSummary {
         timeout_seconds: detail.timeout_ms.map(Seconds::from_ms),
         retry: retry(detail.retry),
         on_unknown: names::on_unknown(job.on_unknown),
-        idempotency_key: detail.key.clone(),
+        idempotency_key: detail.key.as_deref().map(without_space).map(str::to_owned),
         idempotency_scope: detail.scope.map(names::scope),
         idempotency_ttl_seconds: detail.ttl_ms.map(Seconds::from_ms),
         on_duplicate: detail.on_duplicate.map(names::on_duplicate),
@@ -88,7 +88,7 @@ fn whole_summary(full: &FullJob, owner: Option<String>) -> JobSummary {
         subject: detail.subject.as_ref().map(subject),
         correlation_id: detail.correlation_id.clone(),
         traceparent: detail.traceparent.clone(),
-        ordering_key: detail.ordering.as_ref().map(|ordering| ordering.key.to_string()),
+        ordering_key: detail.ordering.as_ref().map(|ordering| without_space(&ordering.key).to_owned()),
         on_head_failure: detail
             .ordering
             .as_ref()
@@ -98,6 +98,7 @@ fn whole_summary(full: &FullJob, owner: Option<String>) -> JobSummary {
         blocks: None,
         limits: row.lane.limits().iter().map(ToString::to_string).collect(),
         fair_key: row.lane.fair_key().map(str::to_owned),
+        space: row.lane.space.as_deref().map(str::to_owned),
         owner,
         error: job.error.clone(),
         failure: job.failure.map(failure),

@@ -4,6 +4,7 @@ mod audit;
 mod rate;
 mod reach;
 mod routes;
+mod spaces;
 
 use std::path::Path;
 use std::process::Output;

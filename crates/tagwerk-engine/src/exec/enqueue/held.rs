@@ -52,7 +52,8 @@ fn replace(work: &mut Work<'_>, job: &EnqueueJob, owner: JobId) -> StoreResult<b
     work.edit(owner, |row| row.priority = priority);
     let payload = payload_of(job).to_owned();
     work.replace_payload(PayloadWrite { job: owner, payload, old: OldPayload::Forget, at: work.env.now })?;
-    if let Some(mut row) = work.key(job.key.as_deref().unwrap_or_default())? {
+    let key = work.detail(owner)?.key.clone();
+    if let Some(mut row) = work.key(key.as_deref().unwrap_or_default())? {
         row.fingerprint = fingerprint(job);
         work.write_key(KeyWrite::Replace { row, from: owner });
     }

@@ -29,8 +29,11 @@ pub fn filters_choose_by_type_and_queue(bench: &mut dyn Bench) {
         job().queue("q2").kind("t3"),
     ];
     let rows = write(bench, |tx| add(tx, &drafts));
-    let both =
-        |queues: &[&str], types: &[&str]| Filter { queues: Some(owned(queues)), types: Some(owned(types)) };
+    let both = |queues: &[&str], types: &[&str]| Filter {
+        queues: Some(owned(queues)),
+        types: Some(owned(types)),
+        space: None,
+    };
     let cases: [(Filter, &[usize]); 13] = [
         (all(), &[0, 1, 2, 3, 4]),
         (of_types(&["t1"]), &[0, 2]),

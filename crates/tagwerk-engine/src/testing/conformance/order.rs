@@ -91,7 +91,8 @@ pub fn jobs_of_many_lanes_mix_in_one_order(bench: &mut dyn Bench) {
     rows.sort_by_key(|row| (std::cmp::Reverse(row.priority), row.job.available_at, row.job.id));
     assert_eq!(peek(bench, at(0), &all()), ids(&rows));
     rows.retain(|row| ["b", "d"].contains(&&*row.lane.kind) && ["a", "c", "e"].contains(&&*row.lane.queue));
-    let filter = Filter { queues: Some(owned(&["e", "c", "a"])), types: Some(owned(&["d", "b"])) };
+    let filter =
+        Filter { queues: Some(owned(&["e", "c", "a"])), types: Some(owned(&["d", "b"])), space: None };
     assert_eq!(drain(bench, 4, &filter), ids(&rows));
 }
 

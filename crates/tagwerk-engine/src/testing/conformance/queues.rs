@@ -104,7 +104,8 @@ pub fn f096_nothing_of_a_paused_queue_is_claimable(bench: &mut dyn Bench) {
     });
     bench.reopen();
     let open = [rows[3].job.id, rows[1].job.id];
-    let both = Filter { queues: Some(owned(&["held", "open"])), types: Some(owned(&["work", "t1"])) };
+    let both =
+        Filter { queues: Some(owned(&["held", "open"])), types: Some(owned(&["work", "t1"])), space: None };
     assert_eq!(peek(bench, at(0), &all()), open);
     assert_eq!(peek(bench, at(0), &both), open);
     assert_eq!(peek(bench, at(0), &of_types(&["t1"])), [rows[1].job.id]);

@@ -56,6 +56,7 @@ pub(super) struct Draft {
     key: Option<String>,
     special: Special,
     ordering: Option<String>,
+    space: Option<String>,
 }
 
 /// A job of type `work` in queue `default`, medium priority, due at the beginning.
@@ -71,6 +72,7 @@ pub(super) fn job() -> Draft {
         key: None,
         special: Special::default(),
         ordering: None,
+        space: None,
     }
 }
 
@@ -84,6 +86,11 @@ impl Draft {
 
     pub(super) fn fair(mut self, key: &str) -> Self {
         self.special.fair_key = Some(key.to_owned());
+        self
+    }
+
+    pub(super) fn space(mut self, space: &str) -> Self {
+        self.space = Some(space.to_owned());
         self
     }
 
@@ -198,9 +205,18 @@ pub(super) fn prepare(tx: &mut dyn Tx, drafts: &[Draft]) -> Vec<Insert> {
     let names: Vec<(&str, &str)> =
         drafts.iter().map(|draft| (draft.queue.as_str(), draft.kind.as_str())).collect();
     let mut lanes = tx.intern(&names).expect("lanes are interned");
+    for (lane, draft) in lanes.iter_mut().zip(drafts).filter(|(_, draft)| draft.space.is_some()) {
+        let names = [(draft.queue.as_str(), draft.kind.as_str())];
+        *lane = tx.intern_in(draft.space.as_deref(), &names).expect("lanes are interned").remove(0);
+    }
     for (lane, draft) in lanes.iter_mut().zip(drafts).filter(|(_, draft)| draft.special != Special::default())
     {
-        let name = SpecialName { queue: &draft.queue, kind: &draft.kind, special: &draft.special };
+        let name = SpecialName {
+            queue: &draft.queue,
+            kind: &draft.kind,
+            special: &draft.special,
+            space: draft.space.as_deref(),
+        };
         *lane = tx.intern_special(&[name]).expect("lanes are interned").remove(0);
     }
     let first = tx.next_ids(drafts.len()).expect("ids are given");
@@ -310,12 +326,12 @@ pub(super) fn all() -> Filter {
 
 /// Only these types pass.
 pub(super) fn of_types(types: &[&str]) -> Filter {
-    Filter { queues: None, types: Some(owned(types)) }
+    Filter { queues: None, types: Some(owned(types)), space: None }
 }
 
 /// Only these queues pass.
 pub(super) fn of_queues(queues: &[&str]) -> Filter {
-    Filter { queues: Some(owned(queues)), types: None }
+    Filter { queues: Some(owned(queues)), types: None, space: None }
 }
 
 pub(super) fn owned(names: &[&str]) -> Vec<String> {

@@ -144,7 +144,7 @@ impl Walk {
                 owned(&names[first..=last])
             })
         };
-        Filter { queues: some(&QUEUES), types: some(&KINDS) }
+        Filter { queues: some(&QUEUES), types: some(&KINDS), space: None }
     }
 
     fn brute_force(&self, wishes: &[ClaimQuery<'_>]) -> Vec<Vec<JobRow>> {

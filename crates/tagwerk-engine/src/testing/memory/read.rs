@@ -150,7 +150,7 @@ impl Read for MemoryRead {
     }
 
     fn queues(&mut self) -> StoreResult<Vec<(String, Option<Timestamp>)>> {
-        let of_lanes = self.state.lanes.keys().map(|(queue, _)| (queue.to_string(), None));
+        let of_lanes = self.state.lanes.keys().map(|(queue, ..)| (queue.to_string(), None));
         let mut queues: BTreeMap<String, Option<Timestamp>> = of_lanes.collect();
         queues.extend(self.state.queues.keys().map(|queue| (queue.clone(), None)));
         queues.extend(self.state.claims.iter().map(|(queue, at)| (queue.clone(), Some(*at))));

@@ -23,6 +23,9 @@ type CowSet<K> = CowMap<K, ()>;
 /// Place of a pending job in claim order: priority descending, due time, id.
 pub(super) type Place = (Reverse<Priority>, Timestamp, JobId);
 
+/// Queue, type and space.
+type LaneNames = (Arc<str>, Arc<str>, Option<Arc<str>>);
+
 /// The whole content of a store. Its clone is cheap.
 #[derive(Clone, Debug)]
 pub(super) struct State {
@@ -45,7 +48,7 @@ pub(super) struct State {
     /// Idempotency keys.
     pub(super) keys: CowMap<String, KeyRow>,
     /// Lanes by queue and type.
-    pub(super) lanes: BTreeMap<(Arc<str>, Arc<str>), Lane>,
+    pub(super) lanes: BTreeMap<LaneNames, Lane>,
     /// Lanes with limits or a fair key, by class.
     pub(super) special: BTreeMap<(LaneId, Arc<Special>), Lane>,
     /// Settings of limits.
@@ -239,18 +242,18 @@ impl State {
         self.jobs.remove(&id);
     }
 
-    /// The lane of this queue and type, made if it is new. Lanes are never removed, so their number is fresh.
-    pub(super) fn lane(&mut self, queue: &str, kind: &str) -> Lane {
-        let names: (Arc<str>, Arc<str>) = (queue.into(), kind.into());
+    /// The lane of this queue, type and space, made if it is new. Lanes are never removed, so their number is fresh.
+    pub(super) fn lane(&mut self, (queue, kind): (&str, &str), space: Option<&str>) -> Lane {
+        let names: LaneNames = (queue.into(), kind.into(), space.map(Into::into));
         let fresh = LaneId(i64::try_from(self.lanes.len()).expect("a test has few lanes") + 1);
         let (queue, kind) = (Arc::clone(&names.0), Arc::clone(&names.1));
-        let lane = Lane { id: fresh, class: fresh, queue, kind, special: None };
+        let lane = Lane { id: fresh, class: fresh, queue, kind, space: names.2.clone(), special: None };
         self.lanes.entry(names).or_insert(lane).clone()
     }
 
     /// A lane that is more than plain, made if it is new.
     pub(super) fn special_lane(&mut self, name: &SpecialName<'_>) -> Lane {
-        let class = self.lane(name.queue, name.kind);
+        let class = self.lane((name.queue, name.kind), name.space);
         let fresh = LaneId(-i64::try_from(self.special.len()).expect("a test has few lanes") - 1);
         let special = Arc::new(name.special.clone());
         for limit in &special.limits {

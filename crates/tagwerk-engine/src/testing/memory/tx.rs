@@ -57,9 +57,9 @@ impl<'a> MemoryTx<'a> {
 }
 
 impl Tx for MemoryTx<'_> {
-    fn intern(&mut self, names: &[(&str, &str)]) -> StoreResult<Vec<Lane>> {
+    fn intern_in(&mut self, space: Option<&str>, names: &[(&str, &str)]) -> StoreResult<Vec<Lane>> {
         self.reach(Point::Method("intern"))?;
-        Ok(names.iter().map(|(queue, kind)| self.state.lane(queue, kind)).collect())
+        Ok(names.iter().map(|names| self.state.lane(*names, space)).collect())
     }
 
     fn intern_special(&mut self, names: &[SpecialName<'_>]) -> StoreResult<Vec<Lane>> {

@@ -80,12 +80,17 @@ async fn reached(app: &App, rights: &Rights, (about, name): (About, String)) -> 
     let forbidden = |detail: &str| Err(Refused::new(Code::Forbidden, detail));
     match about {
         About::Nothing | About::Body => Ok(()),
-        About::Store => forbidden("this call is about the whole store and needs a token without patterns"),
+        About::Store => {
+            forbidden("this call is about the whole store and needs a token without patterns and space")
+        }
         About::Job => {
             // What is no id is said so by the handler.
             let Ok(id) = parse_job_id(&name) else { return Ok(()) };
             let job = app.job(JobId(id)).await?;
             if rights.see(&job.row.lane) { Ok(()) } else { Err(Refused::no_job(JobId(id))) }
+        }
+        About::Queue | About::Type if reach.space.is_some() => {
+            forbidden("this call is about all spaces and needs a token without a space")
         }
         About::Queue if !reach.types.is_all() => {
             forbidden("this call is about all types of a queue and needs a token without patterns of types")

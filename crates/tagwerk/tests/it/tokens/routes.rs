@@ -10,7 +10,7 @@ use crate::server::Options;
 const SCOPES: [&str; 6] = ["enqueue", "work", "read", "payload", "operate", "admin"];
 
 /// What each route asks for, as the design says. `any`: a token, whichever; `open`: nothing.
-const TABLE: &[(&str, &str, &str)] = &[
+pub(super) const TABLE: &[(&str, &str, &str)] = &[
     ("POST", "/jobs", "enqueue"),
     ("POST", "/jobs/bulk", "enqueue"),
     ("GET", "/jobs", "read"),
