@@ -7,7 +7,7 @@
 //! Two generations: what is put goes to the young one; when that is full it becomes the old one, and the old one is
 //! forgotten. So the cost is constant and the size bounded, in rows and in bytes.
 
-use tagwerk_core::Status;
+use tagwerk_core::{Effect, Status};
 use tagwerk_engine::id_map::IdMap;
 use tagwerk_engine::row::{Detail, JobRow};
 
@@ -100,5 +100,10 @@ impl Recent {
 fn text_bytes(row: &JobRow) -> usize {
     let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
     let progress = row.note.progress.as_ref().map_or(0, |progress| text(&progress.message));
-    text(&row.job.error) + text(&row.note.result) + text(&row.note.checkpoint) + progress
+    let effect = |effect: &Effect| {
+        let result = effect.result.as_ref().map_or(0, |result| result.len());
+        size_of::<Effect>() + effect.name.len() + effect.key.len() + result
+    };
+    let effects: usize = row.job.effects.iter().map(effect).sum();
+    text(&row.job.error) + text(&row.note.result) + text(&row.note.checkpoint) + progress + effects
 }

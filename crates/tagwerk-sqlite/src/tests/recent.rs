@@ -1,6 +1,6 @@
 //! What is remembered of jobs that run is what stands in the file.
 
-use tagwerk_core::{JobId, Status, Timestamp};
+use tagwerk_core::{Effect, EffectState, JobId, Status, Timestamp};
 use tagwerk_engine::row::{Detail, JobRow};
 use tagwerk_engine::store::{OldPayload, PayloadWrite};
 use tagwerk_engine::testing::entropy::Seeded;
@@ -129,4 +129,24 @@ fn memory_is_bounded_in_rows_and_in_bytes() {
     let mut recent = Recent::default();
     fill(&mut recent, Some("x".repeat(4_097)));
     assert_eq!(known(&recent), 0, "what is too long is left to the file");
+    // Effects count too, with what came of them.
+    let of = |results: usize| {
+        let result = "x".repeat(results);
+        let effect = |n: usize| Effect {
+            name: format!("e{n}").into(),
+            state: EffectState::Done,
+            key: "k".into(),
+            seq: 1,
+            begun_at: Timestamp::EPOCH,
+            ended_at: Some(Timestamp::EPOCH),
+            assumed: false,
+            result: Some(result.as_str().into()),
+        };
+        let mut row = row.clone();
+        row.job.effects = (0..10).map(effect).collect();
+        let mut recent = Recent::default();
+        recent.wrote(&row);
+        recent.row(row.job.id.0).is_some()
+    };
+    assert!(of(100) && !of(410));
 }

@@ -49,7 +49,7 @@ use serde_json::{Value, json};
 use crate::client::Client;
 use crate::server::{Server, tagwerk};
 use crate::support::dice::Dice;
-use crate::support::{claim_all, in_parallel, list, list_after, pass, setting, text};
+use crate::support::{Held, claim_all, in_parallel, list, list_after, pass, setting, text};
 use client::{Hand, Shared};
 use gate::Gate;
 use history::Recorder;
@@ -318,6 +318,29 @@ fn correct(server: &Server, gossip: &Gossip) {
     gossip.correct(counts["pending"].as_i64().expect("a counter"));
 }
 
+/// Claims and completes until there is nothing.
+fn claim_everything(client: &mut Client, claimed: &mut BTreeSet<i64>) {
+    let wish = json!({"worker_id": "drain", "queues": [QUEUE], "max_jobs": 1000});
+    loop {
+        let held = claim_all(client, &wish);
+        if held.is_empty() {
+            return;
+        }
+        claimed.extend(held.iter().map(|held| held.id));
+        let report = |held: &Held| json!({"id": held.id, "lease": held.lease, "outcome": "completed"});
+        let reports: Vec<Value> = held.iter().map(report).collect();
+        client.post("/jobs/report/bulk", &json!({"reports": reports})).expect(200);
+    }
+}
+
+/// The job with what its explanation says, unless that is that another has to end first.
+fn ready(client: &mut Client, id: i64) -> Option<(i64, Value)> {
+    let why = client.get(&format!("/jobs/{id}/explain")).expect(200)["reasons"].clone();
+    let mut kinds = why.as_array().into_iter().flatten().map(|why| text(&why["kind"]));
+    let is_behind = kinds.any(|kind| kind == "blocked_by_key" || kind == "limit_full");
+    (!is_behind).then_some((id, why))
+}
+
 /// After all that, a claimer gets what the list says: every pending job, and nothing but those and what is lost meanwhile.
 fn drain(server: &Server) {
     let mut client = server.client();
@@ -327,28 +350,18 @@ fn drain(server: &Server) {
         jobs.iter().map(|job| world::seen(job).id).collect()
     };
     let (running, pending) = (ids(&mut client, "running"), ids(&mut client, "pending"));
-    let wish = json!({"worker_id": "drain", "queues": [QUEUE], "max_jobs": 1000});
     let mut claimed = BTreeSet::new();
     loop {
-        let held = claim_all(&mut client, &wish);
-        if held.is_empty() {
+        let before = claimed.len();
+        claim_everything(&mut client, &mut claimed);
+        // Whoever is left says that another has to end first.
+        let left: Vec<_> = pending.difference(&claimed).filter_map(|id| ready(&mut client, *id)).collect();
+        if left.is_empty() {
             break;
         }
-        claimed.extend(held.iter().map(|held| held.id));
-        let reports: Vec<Value> = held
-            .iter()
-            .map(|held| json!({"id": held.id, "lease": held.lease, "outcome": "completed"}))
-            .collect();
-        client.post("/jobs/report/bulk", &json!({"reports": reports})).expect(200);
+        // The other may have ended since the last claim, by its lease. Then the next one gets what it held back.
+        assert!(claimed.len() > before, "pending and not claimable: {left:?}");
     }
-    // Whoever is left says that another has to end first.
-    let mut waits = |id: &i64| {
-        let why = client.get(&format!("/jobs/{id}/explain")).expect(200)["reasons"].clone();
-        let kinds = why.as_array().into_iter().flatten().map(|why| text(&why["kind"]).to_owned());
-        kinds.into_iter().any(|kind| kind == "blocked_by_key" || kind == "limit_full")
-    };
-    let left: Vec<_> = pending.difference(&claimed).copied().filter(|id| !waits(id)).collect();
-    assert!(left.is_empty(), "pending and not claimable: {left:?}");
     let odd: Vec<_> = claimed.difference(&pending).filter(|id| !running.contains(id)).collect();
     assert!(odd.is_empty(), "claimed and not listed as pending: {odd:?}");
 }
