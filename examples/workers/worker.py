@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """A worker in Python: claim, work, report. Nothing but the standard library."""
-import json, os, time, urllib.error, urllib.request
+import http.client, json, os, time, urllib.error, urllib.request
 
 URL = os.environ.get("TAGWERK_URL", "http://127.0.0.1:7070")
 
@@ -20,6 +20,6 @@ while True:
         try: verb, report = "complete", {"result": handle(job)}
         except Exception as error: verb, report = "fail", {"error": repr(error)}
         call(f"/jobs/{job['id']}/{verb}", {"lease": job["lease"], **report})
-    except OSError as error:  # the server is away, or refused the call and says why
+    except (OSError, http.client.HTTPException) as error:  # the server is away, or refused the call and says why
         print(error.read().decode() if isinstance(error, urllib.error.HTTPError) else error, flush=True)
         time.sleep(2)

@@ -8,6 +8,7 @@ mod alerts;
 mod audit;
 mod bench;
 mod bulk;
+mod chaos;
 mod check;
 mod connect;
 mod enqueue;
@@ -77,6 +78,8 @@ enum Command {
     Audit(audit::Audit),
     /// Measure a running server
     Bench(Box<bench::Bench>),
+    /// Test a worker: cut, delay and kill it, and tell what was lost or doubled
+    Chaos(Box<chaos::Chaos>),
     /// Make, list and revoke API tokens
     #[command(subcommand)]
     Token(token::Token),
@@ -130,6 +133,7 @@ fn run(command: Command) -> Result<Exit, Failure> {
         Command::Alerts(alerts) => connect::wait(alerts.run()),
         Command::Audit(audit) => connect::wait(audit.run()),
         Command::Bench(bench) => connect::wait(bench.run()),
+        Command::Chaos(chaos) => connect::wait(chaos.run()),
         Command::Token(token) => token.run(),
         Command::Check(check) => check.run(),
         Command::Config(config) => config.run(),

@@ -28,7 +28,7 @@ impl Exit {
         (
             Self::Refused,
             1,
-            "refused by the server, not found, findings (check), job not completed (jobs wait)",
+            "refused by the server, not found, findings (check, chaos), job not completed (jobs wait)",
         ),
         (Self::Usage, 2, "wrong arguments, settings or input; nothing was tried"),
         (Self::Unreachable, 3, "the server cannot be reached or did not answer"),
@@ -37,7 +37,7 @@ impl Exit {
             4,
             "something on this machine: a store that cannot be opened, a command that `work` cannot run",
         ),
-        (Self::TimeOver, 5, "the time given with --timeout is over (jobs wait)"),
+        (Self::TimeOver, 5, "the time given is over: --timeout (jobs wait), --for (chaos)"),
     ];
 
     /// The number.

@@ -37,7 +37,7 @@ use super::connect::{DEFAULT_URL, Secret, TOKEN_VARIABLE, Trust, builder};
 use super::exit::Exit;
 use super::failure::Failure;
 use super::values::seconds;
-pub(super) use guard::{COMMAND as GUARD_COMMAND, run as guard};
+pub(super) use guard::{COMMAND as GUARD_COMMAND, Guard, run as guard, this_program};
 use shared::{Phase, Shared};
 
 const HELP: &str = "\

@@ -25,6 +25,7 @@ fn help_is_stable_and_names_the_exit_codes() {
     insta::assert_snapshot!("help", run_alone(dir.path(), &["--help"]).expect(0));
     insta::assert_snapshot!("help_work", run_alone(dir.path(), &["work", "--help"]).expect(0));
     insta::assert_snapshot!("help_bench", run_alone(dir.path(), &["bench", "--help"]).expect(0));
+    insta::assert_snapshot!("help_chaos", run_alone(dir.path(), &["chaos", "--help"]).expect(0));
     insta::assert_snapshot!("help_enqueue", run_alone(dir.path(), &["enqueue", "--help"]).expect(0));
     assert!(run_alone(dir.path(), &["serve", "--help"]).expect(0).contains("Exit codes"));
     for command in ["jobs", "review", "types"] {

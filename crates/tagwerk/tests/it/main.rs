@@ -9,6 +9,7 @@
 )]
 
 mod alerts;
+mod chaos;
 mod cli_bench;
 mod cli_bulk;
 mod cli_client;

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{ChildStdin, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 
@@ -23,16 +23,20 @@ pub(crate) const COMMAND: &str = "work-guard";
 /// This program, even when its file was replaced meanwhile.
 const ITSELF: &str = "/proc/self/exe";
 
+/// The file of this program.
+pub(crate) fn this_program() -> std::io::Result<PathBuf> {
+    if Path::new(ITSELF).exists() { Ok(ITSELF.into()) } else { std::env::current_exe() }
+}
+
 /// The worker's end of the pipe.
 #[derive(Debug)]
-pub(super) struct Guard(Option<Mutex<ChildStdin>>);
+pub(crate) struct Guard(Option<Mutex<ChildStdin>>);
 
 impl Guard {
     /// Starts the guard. A worker can do without one, so that it cannot be started is only said.
-    pub(super) fn start() -> std::io::Result<Self> {
-        let program = if Path::new(ITSELF).exists() { ITSELF.into() } else { std::env::current_exe()? };
+    pub(crate) fn start() -> std::io::Result<Self> {
         // In a group of its own: what is sent to the worker's group must not reach it.
-        let mut command = Command::new(program);
+        let mut command = Command::new(this_program()?);
         command.arg0("tagwerk").arg(COMMAND).process_group(0);
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
         let stdin = command.spawn()?.stdin.take();
@@ -40,17 +44,17 @@ impl Guard {
     }
 
     /// None.
-    pub(super) const fn none() -> Self {
+    pub(crate) const fn none() -> Self {
         Self(None)
     }
 
     /// A command has begun.
-    pub(super) fn watch(&self, group: Pid) {
+    pub(crate) fn watch(&self, group: Pid) {
         self.say('+', group);
     }
 
     /// It has ended, and what it left behind may live.
-    pub(super) fn forget(&self, group: Pid) {
+    pub(crate) fn forget(&self, group: Pid) {
         self.say('-', group);
     }
 
