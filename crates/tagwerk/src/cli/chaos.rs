@@ -67,6 +67,13 @@ Without it only what the server can see is judged: whether the jobs end.
   doubled     the effect happened more than once
   unfinished  neither completed nor cancelled in the end; in review counts too, but for --review-ok
 
+With --json: {chaos: 1, tagwerk, seed, run, worker, judged: effects | status_only, interrupted, time_over,
+  stopped: null | why, scenarios: [{name, about, rounds, rounds_planned, jobs, runs, calls, faults, restarts,
+    lost | null, doubled | null, unfinished, passed, remarks, findings: [{what: lost | doubled | unfinished,
+      round, job, key, status, runs, effects | null, error | null, faults}]}],
+  not_run, lost | null, doubled | null, unfinished, passed}
+`chaos` is the version of this form; it rises when a member changes its meaning or goes.
+
 Exit codes:
   0  nothing lost, doubled or unfinished, and everything was run
   1  something was; or interrupted
@@ -76,7 +83,7 @@ Exit codes:
 
 Examples:
   tagwerk chaos -- python3 worker.py
-  tagwerk chaos --type send-invoice --payload '{\"order\": \"{key}\"}' --check ./count.py -- php worker.php
+  tagwerk chaos --type mail --payload '{\"order\": \"{key}\"}' --check ./count.py -- php mail.php
   tagwerk chaos --scenario killed,twice --seed 17 --lease 10s --json -- ./worker";
 
 /// Test a worker: cut, delay and kill it, and tell what was lost or doubled.
@@ -101,7 +108,7 @@ pub(crate) struct Chaos {
     /// Their queue
     #[arg(long, value_name = "QUEUE")]
     queue: Option<String>,
-    /// Their payload: JSON, @FILE, or - for stdin; {key} becomes the job's key, {n} a number of its own
+    /// Their payload: JSON, @FILE, or - for stdin; {key} becomes the job's key, {number} a number of its own
     #[arg(long, value_name = "JSON", default_value = "{}")]
     payload: String,
     /// Their retries

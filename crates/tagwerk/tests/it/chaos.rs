@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use serde_json::{Value, json};
 
 use crate::cli_ran::Ran;
-use crate::server::tagwerk;
+use crate::server::{BINARY, tagwerk};
 
 /// A folder for a run; temporary files of the kit go there too.
 struct Place(tempfile::TempDir);
@@ -141,6 +141,20 @@ fn processes_in(folder: &Path) -> Vec<i32> {
         std::fs::read_link(process.path().join("cwd")).is_ok_and(|place| place == folder)
     };
     processes.filter(works).filter_map(|process| process.file_name().to_str()?.parse().ok()).collect()
+}
+
+/// The command of `tagwerk work` is tested with the whole line; one that looks does nothing twice.
+#[test]
+fn a_command_for_each_job_is_tested_like_any_worker() {
+    let place = Place::new();
+    let ships = r"{ [ $TAGWERK_JOB_VERIFY = true ] && grep -qx $TAGWERK_JOB_ID shipped; } || echo $TAGWERK_JOB_ID >> shipped";
+    let count = r#"cat > /dev/null; sort shipped | uniq -c | awk '{print "\"" $2 "\":" $1}' | paste -sd, | sed 's/.*/{&}/'"#;
+    let args = ["--scenario", "answer-lost", "--rounds", "2", "--lease", "2s", "--patience", "120s"];
+    let args = [&args[..], &["--jobs", "2", "--json", "--check", count]].concat();
+    let report = report(&place.run(&args, &[BINARY, "work", "--", "sh", "-c", ships]), 0);
+    let lost = &report["scenarios"][1];
+    assert_eq!((&lost["name"], &lost["rounds"]), (&json!("answer-lost"), &json!(2)), "{report}");
+    assert!(lost["faults"].as_u64() >= Some(2), "{report}");
 }
 
 #[test]

@@ -17,12 +17,12 @@ const LEASE_LOSSES: u32 = 100;
 pub(super) struct Template {
     pub(super) kind: String,
     pub(super) queue: Option<String>,
-    /// With `{key}` and `{n}`.
+    /// With `{key}` and `{number}`.
     pub(super) payload: String,
     pub(super) max_retries: u32,
     /// Part of every key.
     pub(super) tag: String,
-    /// `{n}` of the first job.
+    /// `{number}` of the first job.
     pub(super) base: u64,
 }
 
@@ -68,7 +68,7 @@ impl Template {
 }
 
 fn filled(text: &str, key: &str, n: u64) -> String {
-    text.replace("{key}", key).replace("{n}", &n.to_string())
+    text.replace("{key}", key).replace("{number}", &n.to_string())
 }
 
 #[cfg(test)]
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn every_job_has_a_key_of_its_own_in_its_payload() {
-        let payload = Template::payload(r#"{"order":"{key}","number":{n}}"#).unwrap();
+        let payload = Template::payload(r#"{"order":"{key}","number":{number}}"#).unwrap();
         let (kind, tag) = ("t".to_owned(), "ab".to_owned());
         let template = Template { kind, queue: None, payload, max_retries: 3, tag, base: 1_000 };
         let job = template.job(7).unwrap();
