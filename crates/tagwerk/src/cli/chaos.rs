@@ -84,6 +84,7 @@ Exit codes:
 Examples:
   tagwerk chaos -- python3 worker.py
   tagwerk chaos --type mail --payload '{\"order\": \"{key}\"}' --check ./count.py -- php mail.php
+  tagwerk chaos --check ./count.py -- tagwerk work -- php mail.php   (a command for each job)
   tagwerk chaos --scenario killed,twice --seed 17 --lease 10s --json -- ./worker";
 
 /// Test a worker: cut, delay and kill it, and tell what was lost or doubled.
