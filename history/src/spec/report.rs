@@ -69,11 +69,7 @@ fn at_place(
         },
         Place::Holder if is_surely_over(job, rules, at) => Vec::new(),
         Place::Holder if job.cancel_requested => {
-            let mut next = job.moved(Status::Cancelled);
-            next.end_lease(End::Cancelled, None);
-            next.acted = true;
-            next.settle(Status::Cancelled, at);
-            vec![(next, Says::Refused("cancelled", Some(false)))]
+            vec![(time::cancelled_at_contact(job, at), Says::Refused("cancelled", Some(false)))]
         }
         Place::Holder => held(job, contact, facts, at),
     }

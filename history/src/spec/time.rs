@@ -36,8 +36,12 @@ pub(crate) fn hidden(job: &Job, facts: &Facts, (rules, floor): (&Rules, u64)) ->
             let what = if end == End::TimedOut { "its time limit was reached" } else { "its lease ended" };
             add(lo, what, &|at| lost(job, end, facts, at).into_iter().map(here).collect());
         }
-        if !lease.heard && !job.cancel_requested {
+        if !lease.heard {
             add(lease.claimed.lo, "it was given back because nobody read the answer to the claim", &|at| {
+                // To a cancel that waits it is the holder's next word.
+                if job.cancel_requested {
+                    return vec![here(cancelled_at_contact(job, at))];
+                }
                 let mut next = job.clone();
                 next.end_lease(End::Released, None);
                 released(&next, at).into_iter().map(here).collect()
@@ -132,6 +136,15 @@ pub(crate) fn follow(job: &Job, setback: Setback, facts: &Facts, at: When) -> Ve
     late.review("expired", at);
     late.failed_by_time = by_time;
     vec![next, late]
+}
+
+/// A cancel has waited for the holder's next word.
+pub(crate) fn cancelled_at_contact(job: &Job, at: When) -> Job {
+    let mut next = job.moved(Status::Cancelled);
+    next.end_lease(End::Cancelled, None);
+    next.acted = true;
+    next.settle(Status::Cancelled, at);
+    next
 }
 
 /// Given back: the number of the attempt is free again; `verify` stays, since who gives a job back has looked up nothing.

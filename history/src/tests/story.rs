@@ -368,6 +368,15 @@ fn a_claim_without_an_answer_may_hold_the_job() {
     let given_back = View { release_count: 1, ..held(fresh(), (4, 1), "b", (205, 60_000)) };
     silent.clone().claimed(200, given_back.clone()).holds();
     begun(60_000).claimed(200, given_back).contradicts(&[100, 200]);
+    // With a cancel that waits that was the holder's next word.
+    let cancel = Action::Cancel { wait: true };
+    let stopping = View { version: 3, cancel_requested: true, ..view.clone() };
+    let cancelled = View { attempt: 1, ..idle(fresh(), 4, Status::Cancelled) };
+    let stopped = |story: Story| {
+        story.operated(150, cancel, Told::Job(stopping.clone())).seen(200, cancelled.clone())
+    };
+    stopped(silent).holds();
+    stopped(begun(60_000)).contradicts(&[100, 200]);
     // But a claim that nobody made holds nothing.
     let story = Story::default().enqueued(0, fresh());
     story.at(200, asked("a"), again).contradicts(&[200]);
