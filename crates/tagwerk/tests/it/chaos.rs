@@ -97,9 +97,9 @@ fn a_worker_that_ends_at_once_is_told_with_what_it_said() {
 #[test]
 fn a_worker_that_hangs_is_told_and_killed() {
     let place = Place::new();
-    let ran = place.run(&["--patience", "1s"], STUBBORN);
+    let ran = place.run(&["--patience", "3s"], STUBBORN);
     let said = ran.fails(4);
-    assert!(said.contains("did not call the server within 1 s") && said.contains("TAGWERK_URL"), "{said}");
+    assert!(said.contains("did not call the server within 3 s") && said.contains("TAGWERK_URL"), "{said}");
     // It is killed, not waited for.
     let worker = place.process("pid");
     while runs(worker) {}
@@ -244,8 +244,13 @@ mod needs_python3 {
             assert!(outcome["doubled"].as_u64() > Some(0), "{outcome}");
             assert_eq!((&outcome["lost"], &outcome["unfinished"]), (&json!(0), &json!(0)), "{outcome}");
             let finding = &outcome["findings"][0];
-            assert_eq!((&finding["what"], &finding["effects"]), (&json!("doubled"), &json!(2)), "{finding}");
-            assert_eq!(finding["runs"], 2, "{finding}");
+            // More than two where a slow machine lets another lease end.
+            assert!(finding["effects"].as_u64() >= Some(2), "{finding}");
+            assert_eq!(
+                (&finding["what"], &finding["effects"]),
+                (&json!("doubled"), &finding["runs"]),
+                "{finding}"
+            );
         }
         assert_eq!(scenario(&report, "calm")["passed"], true);
         // Killed as it reports, its effect is done and nobody knows of it.
@@ -269,7 +274,7 @@ mod needs_python3 {
     #[test]
     fn a_worker_that_never_reports_is_found_in_the_calm() {
         let place = Place::new();
-        let report = report(&test(&place, &["--patience", "4s", "--json"], "forgetful"), 1);
+        let report = report(&test(&place, &["--patience", "8s", "--json"], "forgetful"), 1);
         let calm = scenario(&report, "calm");
         let finding = &calm["findings"][0]["what"];
         assert_eq!((&calm["unfinished"], finding), (&json!(2), &json!("unfinished")), "{calm}");
@@ -313,7 +318,8 @@ mod needs_python3 {
     #[test]
     fn a_job_in_review_counts_as_is_asked() {
         let place = Place::new();
-        let args = ["--scenario", "calm", "--max-retries", "0", "--payload", r#"{"fail": true}"#];
+        let args =
+            ["--scenario", "calm", "--max-retries", "0", "--lease", "60s", "--payload", r#"{"fail": true}"#];
         let ran = plain(&place, &args);
         assert!(ran.expect(1).contains("unfinished: it is in review; error: ValueError"), "{ran:?}");
         plain(&place, &[&args[..], &["--review-ok"]].concat()).expect(0);
