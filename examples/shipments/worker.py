@@ -5,7 +5,7 @@
   worker.py look-up    it does not, but can be asked what it has shipped: look before you ship again
   worker.py careless   without the effect journal: ships again what nobody knows to be shipped
 """
-import json, os, sys, time, urllib.error, urllib.request
+import http.client, json, os, sys, time, urllib.error, urllib.request
 
 TAGWERK = os.environ.get("TAGWERK_URL", "http://127.0.0.1:7070")
 CARRIER = os.environ.get("CARRIER_URL", "http://127.0.0.1:8099")
@@ -23,7 +23,7 @@ def call(method, url, body=None, **headers):
         except urllib.error.HTTPError as refused:
             if refused.code not in (429, 503):
                 raise
-        except OSError as away:
+        except (OSError, http.client.HTTPException) as away:  # nobody there, or half an answer
             print(f"{url}: {away}", file=sys.stderr, flush=True)
         time.sleep(0.2)
 
@@ -70,8 +70,11 @@ while True:
     if job is None:
         continue
     order = job["payload"]["order"]
-    if MODE == "careless":
-        result = ship(order)("none")
-    else:
-        result = effect(job, "create-shipment", ship(order), shipped)
-    call("POST", f"{TAGWERK}/jobs/{job['id']}/complete", {"lease": job["lease"], "result": result})
+    try:
+        if MODE == "careless":
+            result = ship(order)("none")
+        else:
+            result = effect(job, "create-shipment", ship(order), shipped)
+        call("POST", f"{TAGWERK}/jobs/{job['id']}/complete", {"lease": job["lease"], "result": result})
+    except urllib.error.HTTPError as refused:  # 409: the job is somebody else's by now, or a person's
+        print(f"job {job['id']}: {refused.read().decode()}", file=sys.stderr, flush=True)

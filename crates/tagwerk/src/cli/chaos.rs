@@ -29,7 +29,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use clap::ValueEnum;
+use clap::{Parser, ValueEnum};
 use tagwerk_client::api::Seconds;
 use tagwerk_engine::ports::Entropy as _;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -141,7 +141,26 @@ pub(crate) struct Chaos {
     command: Vec<OsString>,
 }
 
+/// For arguments that another command puts together.
+#[derive(clap::Parser)]
+struct Asked {
+    #[command(flatten)]
+    chaos: Chaos,
+}
+
 impl Chaos {
+    /// The test of this worker with these arguments.
+    pub(crate) fn of(args: Vec<OsString>, worker: Vec<OsString>) -> Result<Self, Failure> {
+        let words = ["chaos".into()].into_iter().chain(args).chain(["--".into()]).chain(worker);
+        let asked = Asked::try_parse_from(words).map_err(|error| {
+            Failure::usage(
+                error.to_string(),
+                "say it to tagwerk chaos -- tagwerk work, which can be told more",
+            )
+        })?;
+        Ok(asked.chaos)
+    }
+
     /// The command.
     pub(crate) async fn run(self) -> Result<Exit, Failure> {
         let payload = Template::payload(&self.payload)?;

@@ -33,6 +33,7 @@ use tagwerk_client::{Address, Client, Retries};
 use tagwerk_core::limits;
 use tokio::task::JoinSet;
 
+use super::chaos::Chaos;
 use super::connect::{DEFAULT_URL, Secret, TOKEN_VARIABLE, Trust, builder};
 use super::exit::Exit;
 use super::failure::Failure;
@@ -108,14 +109,58 @@ pub(crate) struct Work {
     /// Make the line about each job JSON
     #[arg(long)]
     json: bool,
+    /// Work for nobody: test the command, as tagwerk chaos -- tagwerk work does, which can be told more
+    #[arg(long)]
+    chaos: bool,
+    /// With --chaos: a command that counts effects, see tagwerk chaos --help
+    #[arg(long, value_name = "COMMAND", requires = "chaos")]
+    check: Option<String>,
     /// The command and its arguments
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
 
+/// As it is given on a command line.
+fn decimal(time: Seconds) -> OsString {
+    let ms = time.ms();
+    format!("{}.{:03}", ms / 1_000, ms % 1_000).into()
+}
+
 impl Work {
+    /// The test of a worker that runs the command, with a server of its own.
+    fn under_test(self) -> Result<Chaos, Failure> {
+        let itself = this_program().map_err(|error| {
+            Failure::machine(
+                format!("cannot find this program: {error}"),
+                "say tagwerk chaos -- tagwerk work",
+            )
+        })?;
+        let mut tests: Vec<OsString> = Vec::new();
+        let mut works: Vec<OsString> = vec![itself.into_os_string(), "work".into()];
+        works.extend(["--concurrency".into(), self.concurrency.to_string().into()]);
+        works.extend(["--grace".into(), decimal(self.grace)]);
+        if let Some(timeout) = self.timeout {
+            works.extend(["--timeout".into(), decimal(timeout)]);
+        }
+        // Its jobs are of the first of what it works on.
+        for (name, values) in [("--queue", &self.queue), ("--type", &self.types)] {
+            tests.extend(values.first().into_iter().flat_map(|value| [name.into(), value.into()]));
+            works.extend(values.iter().flat_map(|value| [name.into(), OsString::from(value)]));
+        }
+        if let Some(time) = self.time {
+            tests.extend(["--for".into(), decimal(time)]);
+        }
+        tests.extend(self.check.into_iter().flat_map(|check| ["--check".into(), check.into()]));
+        tests.extend(self.json.then(|| "--json".into()));
+        works.extend(["--".into()].into_iter().chain(self.command));
+        Chaos::of(tests, works)
+    }
+
     /// The command.
     pub(crate) async fn run(self) -> Result<Exit, Failure> {
+        if self.chaos {
+            return Box::pin(self.under_test()?.run()).await;
+        }
         let client = self.client()?;
         let concurrency = self.concurrency;
         let (shared, journal) = Shared::new(self, client)?;

@@ -157,6 +157,40 @@ fn a_command_for_each_job_is_tested_like_any_worker() {
     assert!(lost["faults"].as_u64() >= Some(2), "{report}");
 }
 
+/// The same in the words of `work`; its own server is never asked.
+#[test]
+fn work_can_test_its_command_itself() {
+    let place = Place::new();
+    let mut command = place.chaos(&[], &[]);
+    let env: Vec<_> =
+        command.get_envs().map(|(name, value)| (name.to_owned(), value.map(Into::into))).collect();
+    command =
+        tagwerk(place.0.path(), &["work", "--chaos", "--type", "mail", "--queue", "q", "--timeout", "20s"]);
+    for (name, value) in env {
+        let value: Option<std::ffi::OsString> = value;
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    // Nothing has happened, says the check.
+    let none =
+        r#"grep -o '"key": *"[^"]*"' | sed 's/.*"\(chaos[^"]*\)"/"\1":0/' | paste -sd, | sed 's/.*/{&}/'"#;
+    command.args(["--for", "1m", "--json", "--check", none, "--", "true"]);
+    let ran = Ran::of(command.output().expect("the binary"));
+    place.is_clean();
+    let report = report(&ran, 1);
+    let worker: Vec<_> = report["worker"].as_array().expect("words").iter().skip(1).collect();
+    let words = ["work", "--concurrency", "1", "--grace", "10.000", "--timeout", "20.000"];
+    let words = [&words[..], &["--queue", "q", "--type", "mail", "--", "true"]].concat();
+    assert_eq!(worker, words.iter().map(|word| json!(word)).collect::<Vec<_>>().iter().collect::<Vec<_>>());
+    assert!(report["lost"].as_u64() > Some(0), "{report}");
+    let ran = Ran::of(
+        tagwerk(place.0.path(), &["work", "--check", "x", "--", "true"]).output().expect("the binary"),
+    );
+    assert!(ran.fails(2).contains("--chaos"), "{ran:?}");
+}
+
 #[test]
 fn arguments_that_cannot_be_are_told_before_anything_is_started() {
     let place = Place::new();
