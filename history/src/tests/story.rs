@@ -372,9 +372,8 @@ fn a_claim_without_an_answer_may_hold_the_job() {
     let cancel = Action::Cancel { wait: true };
     let stopping = View { version: 3, cancel_requested: true, ..view.clone() };
     let cancelled = View { attempt: 1, ..idle(fresh(), 4, Status::Cancelled) };
-    let stopped = |story: Story| {
-        story.operated(150, cancel, Told::Job(stopping.clone())).seen(200, cancelled.clone())
-    };
+    let stopped =
+        |story: Story| story.operated(150, cancel, Told::Job(stopping.clone())).seen(200, cancelled.clone());
     stopped(silent).holds();
     stopped(begun(60_000)).contradicts(&[100, 200]);
     // But a claim that nobody made holds nothing.
